@@ -144,7 +144,7 @@ def test_quick_profile_changes_only_what_its_table_names(tmp_path):
         ("seed = 5", 'in_sample = ["EDx"]', r"line 4: in_sample must be among"),
         ("seed = 5", 'kind = "collection"', r"members must name the experiments"),
         ('target = "stars"', "", r"line 6: dataset must have the target"),
-        ('table = "items.csv"', "", r"line 6: dataset must have either name or table"),
+        ('table = "items.csv"', "", r"line 6: dataset must have one of name, table and loader"),
         ('table = "items.csv"', 'name = "freid"', r"line 7: name must be among .*did you mean 'fried'"),
         ("n_validation = 8", "n_validation = 0", r"line 11: n_validation must be at least 1"),
         ("n_validation = 8", "n_valid = 8", r"line 11: n_valid is an unknown key in \[samples\]"),
@@ -653,4 +653,4 @@ def test_terminal_shows_stage_and_share(terminal, monkeypatch):
     shown.close()
     assert "validation" in stream.getvalue()
     if not terminal:
-        assert "validation: 25 %, about" in stream.getvalue()
+        assert "validation: 25%, about" in stream.getvalue()

@@ -1,7 +1,8 @@
 """Protocols: how labelled items become test samples of chosen class distributions.
 
-APP draws distributions uniformly, APP-OQ keeps the smoothest of them, NPP draws items at random, RealPrevalences takes
-distributions that were seen in nature. Paper: sec:protocol, sec:partitioning.
+APP draws distributions uniformly, APP-OQ keeps the smoothest of them, Dirichlet draws them with a concentration, NPP
+draws items at random, RealPrevalences takes distributions that were seen in nature. Paper: sec:protocol,
+sec:partitioning.
 """
 
 from abc import ABC, abstractmethod
@@ -227,6 +228,48 @@ class APPOQ(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Dirichlet(Protocol):
+    """Distributions drawn from a Dirichlet distribution; alpha = 1 is APP.
+
+    Parameters
+    ----------
+    alpha : float or array-like (n,)
+        Concentration, one for all classes or one per class. Below 1 few classes dominate a sample; above 1 samples
+        resemble each other.
+    n_samples, sample_size : int
+        B and the number of items of each sample.
+    rounding, min_per_class, small_pool, random_state
+        See :class:`Protocol`.
+
+    Examples
+    --------
+    >>> y_pool = np.repeat([1, 2, 3], 500)
+    >>> Dirichlet([1, 2, 7], 1000, 100, random_state=7).draw(y_pool).prevalences.mean(axis=0).round(1)
+    array([0.1, 0.2, 0.7])
+    """
+
+    alpha: Any
+    n_samples: int
+    sample_size: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        alpha = np.asarray(self.alpha, dtype=np.float64)
+        if alpha.ndim > 1 or not (np.isfinite(alpha) & (alpha > 0)).all():
+            raise ValueError(f"alpha must be a positive number, or one per class, got {self.alpha!r}.")
+        _check_sizes(self)
+
+    def counts(self, n_classes: int) -> Counts:
+        """Return the number of items of each class in each sample, (B, n)."""
+        prevalences, rounding, _ = streams(self.random_state)
+        alpha = np.asarray(self.alpha, dtype=np.float64)
+        if alpha.ndim == 1 and len(alpha) != n_classes:
+            raise ValueError(f"alpha must have one entry per class, {n_classes}, got {len(alpha)}.")
+        P = prevalences.dirichlet(np.broadcast_to(alpha, n_classes), size=self.n_samples)
+        return round_counts(P, self.sample_size, self.rounding, self.min_per_class, rounding)
+
+
+@dataclass(frozen=True, eq=False)
 class RealPrevalences(Protocol):
     """Real distributions: each sample takes a row of `vectors` at random.
 
@@ -283,7 +326,7 @@ class RealPrevalences(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class NPP:
-    """Natural prevalence protocol: items drawn from the pool without replacement, whatever their class.
+    """Natural prevalence protocol: items drawn from the pool without replacement, of any class.
 
     Parameters
     ----------
@@ -329,7 +372,7 @@ def matching_fraction(
     """Return the fraction of APP samples that APP-OQ must keep to be as smooth as real distributions.
 
     That is the x for which the smoothest x of `n_draws` APP samples have the mean jaggedness xi_1 of `vectors`. This is
-    how the paper arrived at 50 % for Amazon and 5 % for Fact.
+    how the paper arrived at 50% for Amazon and 5% for Fact.
 
     Parameters
     ----------

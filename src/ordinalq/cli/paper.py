@@ -57,7 +57,9 @@ def extract(
 
 @app.command()
 def reproduce(
-    name: Annotated[str, typer.Argument(help="An experiment of the paper, such as fried, or the path of a TOML file.")],
+    name: Annotated[
+        str, typer.Argument(help="An experiment of the paper, such as fried, castano, or the path of a TOML file.")
+    ],
     profile: Annotated[
         str, typer.Option(help="'full', or 'quick': fewer samples and a small classifier grid.")
     ] = "full",
@@ -77,6 +79,9 @@ def reproduce(
 
     Exits with 1 if a method failed in all its configurations.
     """
+    if name == "castano":
+        _reproduce_castano(profile, data, out, n_jobs, quiet)
+        return
     from ordinalq.paper.report.reproduce import reproduce_experiment
 
     done = reproduce_experiment(
@@ -86,6 +91,29 @@ def reproduce(
     for method, message in done.failures.items():
         say(f"ordinalq: {method} failed in all configurations: {message}", err=True)
     if done.failures:
+        raise typer.Exit(1)
+
+
+def _reproduce_castano(profile: str, data: Path | None, out: Path | None, n_jobs: int, quiet: bool) -> None:
+    """Run the benchmark of Castano et al. and print the average scores next to the published ones."""
+    from ordinalq._utils.text import table
+    from ordinalq.paper.benchmarks.castano import run_castano
+
+    folder = out or Path("results") / ("castano" if profile == "full" else f"castano-{profile}")
+    for line in run_castano(folder, profile=profile, data=data, n_jobs=n_jobs):
+        if not quiet:
+            say(line, err=True)
+    import pandas as pd
+
+    found = pd.read_csv(folder / "table.csv", index_col=0)
+    if not quiet:
+        cells = [[str(name), *("" if pd.isna(x) else f"{x:.4f}" for x in row[:3])] for name, *row in found.itertuples()]
+        table(("method", "average", "Castano et al.", "Bunse et al."), cells, left=1)
+    say(str(folder / "table.csv"))
+    failed = found.index[found["average"].isna()]
+    for method in failed:
+        say(f"ordinalq: {method} failed on a data set, see {folder / 'scores.csv'}", err=True)
+    if len(failed):
         raise typer.Exit(1)
 
 

@@ -2,6 +2,8 @@
 
 from ordinalq.datasets.binning import Binning as Binning
 from ordinalq.datasets.binning import bin_target as bin_target
+from ordinalq.datasets.castano import CASTANO as CASTANO
+from ordinalq.datasets.castano import load_castano as load_castano
 from ordinalq.datasets.catalog import CATALOG as CATALOG
 from ordinalq.datasets.catalog import load_dataset as load_dataset
 from ordinalq.datasets.dataset import Dataset as Dataset

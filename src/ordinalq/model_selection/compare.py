@@ -126,10 +126,10 @@ def compare_methods(
     Parameters
     ----------
     methods : dict of str to Quantifier, or list of str
-        Unfitted methods without a classifier of their own, by any names; or names in the catalog. Methods that cannot
+        Unfitted methods without a classifier, by any names; or names in the catalog. Methods that cannot
         be fitted on scores (OQT, ARC, AutoQuantifier) are fitted on the items of each half.
     X : array-like, frame or sparse array (N, ...)
-        Labelled items, whatever the classifier takes.
+        Labelled items, of any kind that the classifier accepts.
     y : array-like (N,)
         Their labels.
     classifier : classifier, default=None
@@ -196,7 +196,7 @@ def compare_methods(
 
 
 def checked_methods(methods: Any) -> dict[str, Quantifier]:
-    """Return unfitted methods without a classifier of their own, by their names."""
+    """Return unfitted methods without a classifier, by their names."""
     if isinstance(methods, str) or not isinstance(methods, Mapping | Sequence):
         raise TypeError(f"methods must be a dict of methods, or a list of names, got {methods!r:.60}.")
     if not isinstance(methods, Mapping):
@@ -208,6 +208,6 @@ def checked_methods(methods: Any) -> dict[str, Quantifier]:
             raise TypeError(f"methods[{name!r}] must be a quantifier, such as PACC(), got {type(method).__name__}.")
         if method.traits.learns_from == "scores" and getattr(method, "classifier", None) is not None:
             raise ValueError(
-                f"methods[{name!r}] must have no classifier of its own; all methods share one: give classifier=..."
+                f"methods[{name!r}] must not have a classifier, because all methods share one. Pass classifier=..."
             )
     return dict(methods)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from ordinalq._utils.validation import Floats, Index, Mask
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.metrics import errors, mean_and_std
-from ordinalq.quantifiers.base import Quantifier, check_items, group_codes
+from ordinalq.quantifiers.base import Quantifier, check_items, training_groups
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
@@ -151,7 +151,8 @@ def _learn(quantifier: Quantifier, training: Training, pools: Mapping[str, Any])
     if kind == "features":
         return Learned(training, X, pools)
     labels, codes = encode_labels(y, classes)
-    model = held_out(quantifier.classifier).fit(X, codes, labels, group_codes(groups, len(codes)))
+    found = training_groups(groups, len(codes))
+    model = held_out(quantifier.classifier).fit(X, codes, labels, None if found is None else found.codes)
     scores = {name: model.predict_proba(items) for name, items in pools.items()}
     return Learned(training, model.held_out_scores_, scores, model)
 
@@ -170,9 +171,9 @@ def estimate_all(
     """Fit several quantifiers on the same scores and yield the estimates of each; a failure of one is data.
 
     S (N, n) are out-of-sample scores (or features) of the training items with labels y and perhaps groups, S_pool those
-    of the pool that the samples are of; `votes` says that they are no posteriors. The quantifiers stay unfitted. Those
-    that say that they share their representation share that of the items, M and q where these are the same, so that for
-    instance all strengths of a regularizer cost one representation.
+    of the pool that the samples are of; `votes` is True if they are not posteriors. The quantifiers stay unfitted.
+    Those that say that they share their representation share that of the items, M and q where these are the same, so
+    that for instance all strengths of a regularizer cost one representation.
     """
     shared: list[tuple[Quantifier, Summary]] = []
     for quantifier in quantifiers:

@@ -172,7 +172,7 @@ def results(task: Task, table: Mapping[int, list[dict[str, Any]]]) -> pd.DataFra
             for configuration, quantifier in zip(task.configurations, task.quantifiers, strict=True)
         ]
         plain = len({type(value) for value in values}) == 1 and isinstance(values[0], bool | int | float)
-        # As objects, None stays None beside numbers, and lists stay lists.
+        # As objects, None stays None next to numbers, and lists stay lists.
         columns[name] = pd.Series(values, dtype=None if plain else object)
     found = pd.DataFrame([{"configuration": i} | row for i in range(len(table)) for row in table[i]])
     for position, (name, column) in enumerate(columns.items(), start=1):
@@ -435,7 +435,7 @@ class SampleSearch(BaseEstimator):
         chosen = []
         for what, name, known in zip(("protocol", "measure"), given, names, strict=True):
             if name is None and len(known) > 1:
-                raise ValueError(f"{what} must be given where there are several: {', '.join(map(repr, known))}.")
+                raise ValueError(f"{what} must be given if there are several: {', '.join(map(repr, known))}.")
             if name is not None and name not in known:
                 raise ValueError(f"{what} must be one of {', '.join(map(repr, known))}, got {name!r}.")
             chosen.append(known[0] if name is None else name)

@@ -5,7 +5,7 @@ Settings "paper" take the quantifiers of the paper's own sections, on a cross-fi
 The authors made their table by another program with other versions of them. These stand here for settings "reference":
 
 * CC, PCC and SLD use a classifier that was trained on all of L, without cross-fitting.
-* ACC and PACC train on 60 % of L, take M from the other 40 %, and invert it.
+* ACC and PACC train on 60% of L, take M from the other 40%, and invert it.
 * SLD stops where its estimate has become stable, instead of after 100 iterations.
 
 A unit of work is one configuration of a classifier, which serves all quantifiers.
@@ -69,11 +69,11 @@ class Predictions(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """The two classifiers of a configuration: trained on L, and on 60 % of it."""
+    """The two classifiers of a configuration: trained on L, and on 60% of it."""
 
     whole: Mapping[str, Predictions]  # predictions of each pool by the first
     part: Mapping[str, Predictions]  # and by the second
-    held_out: Predictions  # predictions of the second, on the other 40 %
+    held_out: Predictions  # predictions of the second, on the other 40%
     codes: Codes  # classes of the held-out items
     p_train: Floats  # (n,) class frequencies of L
 
@@ -95,7 +95,7 @@ def classifier_units(config: Config) -> Iterator[Unit]:
 
 
 def hold_out(y: Codes, seed: int) -> tuple[Codes, Codes]:
-    """Split items with classes y (N,) at random, each class in proportion, into 60 % for training and 40 % for M.
+    """Split items with classes y (N,) at random, each class in proportion, into 60% for training and 40% for M.
 
     Both parts have every class; items are ascending.
     """
@@ -121,7 +121,7 @@ def fit_scores(
     *,
     quantifiers: Sequence[str] = QUANTIFIERS,
 ) -> Scored:
-    """Fit a classifier on L and on 60 % of it, as far as the quantifiers need both, and let it score the pools.
+    """Fit a classifier on L and on 60% of it, as far as the quantifiers need both, and let it score the pools.
 
     The split is that of :func:`hold_out`.
     """

@@ -1,11 +1,14 @@
 """The configuration of an experiment, read from TOML: data set, methods, classifier grid, samples.
 
 The experiments of the paper are files in `configs/`, one per data set; own ones are files of the same form. A table
-``[quick]`` holds the changes of the profile "quick".
+``[quick]`` holds the changes of the profile "quick". A file can name own methods, classifiers, measures and loaders in
+modules next to it. Reading it imports them: treat an experiment file like a script.
 """
 
+import importlib
 import inspect
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -65,14 +68,26 @@ KINDS = ("quantifiers", "classifiers", "collection")
 
 # What each key of each table must be; a key that is not here is a mistake.
 TABLES: dict[str, dict[str, type]] = {
-    "": {"kind": str, "title": str, "seed": int, "measures": list, "methods": list, "in_sample": list, "members": list},
-    "dataset": {"name": str, "table": str, "target": str, "n_bins": int, "classes": list, "features": list,
-                "text": str, "min_count": int, "paper": str},
-    "samples": {"n_validation": int, "n_test": int, "sample_size": int},
-    "classifier": {"family": str, "n_estimators": int, "grid": dict},
+    "": {"kind": str, "title": str, "seed": int, "measures": list, "methods": list, "in_sample": list, "members": list,
+         "protocols": list},
+    "dataset": {"name": str, "table": str, "loader": str, "target": str, "n_bins": int, "classes": list,
+                "features": list, "text": str, "min_count": int, "paper": str},
+    "samples": {"n_validation": int, "n_test": int, "sample_size": int, "min_per_class": int, "rounding": str,
+                "small_pool": str},
+    "classifier": {"family": str, "n_estimators": int, "parameters": dict, "grid": dict},
     "grid": {},
     "quick": {},
 }  # fmt: skip
+# Kinds of protocols, and the parameters that each has besides its name and the keys of [samples].
+PROTOCOLS: dict[str, tuple[str, ...]] = {
+    "APP": (),
+    "APP-OQ": ("fraction",),
+    "NPP": (),
+    "real": ("vectors", "poisson"),
+    "Dirichlet": ("alpha",),
+    "given": (),
+}
+REQUIRED = {"APP-OQ": "fraction", "real": "vectors", "Dirichlet": "alpha"}
 # How a type is called in a message.
 A = {str: "text", int: "a whole number", list: "a list", dict: "a table"}
 
@@ -89,19 +104,44 @@ class Config:
     methods: tuple[str, ...]  # names of the catalog, in its order, and of classes outside of it
     measures: tuple[str, ...]
     seed: int
-    samples: dict[str, int]  # ``n_validation``, ``n_test``, ``sample_size`` where they are not those of the data set
-    classifier: dict[str, Any]  # ``family`` ("forest" or "logistic"), ``n_estimators``, ``grid`` of its parameters
+    samples: dict[str, Any]  # keys of [samples] where they are not those of the data set
+    classifier: dict[str, Any]  # ``family``, a name or "module:Class"; ``n_estimators``, ``parameters``, ``grid``
     grids: dict[str, dict[str, list[Any]]] = field(default_factory=dict)  # in place of those of the catalog
     in_sample: tuple[str, ...] = ()  # methods on scores of a classifier's own training items
     members: tuple[str, ...] = ()  # the experiments of a collection
-    outside: dict[str, str] = field(default_factory=dict)  # name -> path "package.module:Class"
+    outside: dict[str, str] = field(default_factory=dict)  # name of a method or measure -> path "module:object"
+    protocols: tuple[dict[str, Any], ...] = ()  # ``kind``, ``name`` and parameters; those of the data set if empty
+    folder: str = ""  # the folder of a file that names own modules, which are imported from there
     profile: str = "full"
     settings: str = "reference"
 
     @property
     def dataset_name(self) -> str:
         """Name of the data set, or of the table without its folder."""
-        return str(self.dataset.get("name") or Path(self.dataset["table"]).stem)
+        return str(self.dataset.get("name") or self.dataset.get("loader") or Path(self.dataset["table"]).stem)
+
+    def measure(self, name: str) -> Any:
+        """Return an error measure: its name, or the function of an own one."""
+        return import_object(self.outside[name]) if name in self.outside else name
+
+
+def import_object(path: str) -> Any:
+    """Return the object "package.module:name".
+
+    >>> import_object("math:sqrt")(4.0)
+    2.0
+    """
+    module, _, name = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except Exception as error:  # a module of the user can raise any error
+        raise ValueError(f"{path!r} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def make_importable(folder: str) -> None:
+    """Let modules of a folder be imported, as Python does for the folder of a script."""
+    if folder and folder not in sys.path:
+        sys.path.insert(0, folder)
 
 
 def config_folder() -> Path:
@@ -163,6 +203,8 @@ class _Reader:
     def config(self, profile: str, settings: str) -> Config:
         self._check(self.content)
         content = self.content
+        folder = "" if self.path.parent == config_folder() else str(self.path.parent.resolve())
+        make_importable(folder)
         if profile == "quick":
             self.quick = content.get("quick", {})
             content = _merged(content, self.quick)
@@ -180,11 +222,12 @@ class _Reader:
         if seed < 0:
             raise self._error("seed", f"must be at least 0, got {seed}")
         for key, value in content.get("samples", {}).items():
-            if value < 1:
-                raise self._error(key, f"must be at least 1, got {value}", "samples")
+            if isinstance(value, int) and value < (least := int(key != "min_per_class")):
+                raise self._error(key, f"must be at least {least}, got {value}", "samples")
         # Only methods on the scores of a classifier can have in-sample ones.
         scored = [name for name, cls in classes.items() if cls and cls().traits.learns_from == "scores"]
         gridded = dict.fromkeys(CLASSIFIERS) if kind == "classifiers" else classes
+        measures, own = self._measures(content.get("measures", ["nmd", "rnod"]))
         return Config(
             name=self.path.stem,
             source=self.source,
@@ -192,12 +235,14 @@ class _Reader:
             title=content.get("title", self.path.stem),
             dataset={} if kind == "collection" else self._dataset(content),
             methods=tuple(name for name in classes if name in chosen),
-            measures=tuple(self._names("measures", content.get("measures", ["nmd", "rnod"]), list(MEASURES))),
+            measures=measures,
             seed=seed,
             samples=dict(content.get("samples", {})),
             classifier={} if kind != "quantifiers" else self._classifier(content),
             grids=self._grids(content.get("grid", {}), kind, gridded),
-            outside=outside,
+            outside=outside | own,
+            protocols=self._protocols(content),
+            folder=folder,
             in_sample=tuple(self._names("in_sample", content.get("in_sample", []), scored, empty=True)),
             members=members,
             profile=profile,
@@ -235,11 +280,57 @@ class _Reader:
             named.append(value)
         return classes, self._names("methods", named, list(classes)), outside
 
+    def _measures(self, given: list[Any]) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Return the names of the measures, and the paths of own ones by their names."""
+        own: dict[str, str] = {}
+        names = []
+        for value in given:
+            if isinstance(value, str) and ":" in value:
+                self._own("measures", value)
+                value = own.setdefault(value.partition(":")[2], value).partition(":")[2]
+            names.append(value)
+        return tuple(self._names("measures", names, [*MEASURES, *(set(own) - set(MEASURES))])), own
+
+    def _protocols(self, content: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Return the protocols, each with its kind, its name and its parameters."""
+        found: list[dict[str, Any]] = []
+        for value in content.get("protocols", []):
+            one = {"kind": value} if isinstance(value, str) else value
+            if not isinstance(one, dict) or one.get("kind") not in PROTOCOLS:
+                known = ", ".join(PROTOCOLS)
+                raise self._error("protocols", f"must have a kind among {known}, got {value!r}")
+            kind = one["kind"]
+            allowed = ("kind", "name", *PROTOCOLS[kind], *(TABLES["samples"] if kind != "given" else ()))
+            for key in one:
+                if key not in allowed:
+                    raise self._error("protocols", f"of kind {kind} have no {key}{nearest(key, allowed)}")
+            if REQUIRED.get(kind, "kind") not in one:
+                raise self._error("protocols", f"of kind {kind} must have {REQUIRED[kind]}")
+            one = {"name": kind} | one
+            if isinstance(one.get("vectors"), str):
+                one["vectors"] = str(self.path.parent / one["vectors"])
+            found.append(one)
+        names = [one["name"] for one in found]
+        if len(set(names)) < len(names):
+            raise self._error("protocols", f"must differ in name, got {names!r}; give them a name each")
+        if "protocols" in content and not found:
+            raise self._error("protocols", "must have at least one")
+        return tuple(found)
+
+    def _own(self, key: str, path: str, table: str = "") -> Any:
+        """Return an object that is named by its path."""
+        try:
+            return import_object(path)
+        except ValueError as error:
+            raise self._error(key, f"must be importable: {error}", table) from error
+
     def _dataset(self, content: Mapping[str, Any]) -> dict[str, Any]:
         dataset = dict(content.get("dataset", {}))
-        if ("name" in dataset) == ("table" in dataset):
-            raise self._error("dataset", "must have either name or table")
-        if "table" in dataset:
+        if sum(key in dataset for key in ("name", "table", "loader")) != 1:
+            raise self._error("dataset", "must have one of name, table and loader")
+        if "loader" in dataset:
+            self._own("loader", dataset["loader"], "dataset")
+        elif "table" in dataset:
             if "target" not in dataset:
                 raise self._error("dataset", "must have the target column of its table")
             dataset["table"] = str(self.path.parent / dataset["table"])
@@ -248,11 +339,21 @@ class _Reader:
         return dataset
 
     def _classifier(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        classifier: dict[str, Any] = {"family": "forest", "grid": {}} | dict(content.get("classifier", {}))
-        self._names("family", [classifier["family"]], list(FAMILIES), "classifier")
+        classifier: dict[str, Any] = {"family": "forest", "grid": {}, "parameters": {}} | dict(
+            content.get("classifier", {})
+        )
+        family = classifier["family"]
+        if ":" in family:
+            owner = self._own("family", family, "classifier")
+        else:
+            self._names("family", [family], list(FAMILIES), "classifier")
+            owner = classifier_class(family)
+        if family != "forest" and "n_estimators" in classifier:
+            raise self._error("n_estimators", "is for the family forest only; use parameters", "classifier")
         if classifier.get("n_estimators", 1) < 1:
             raise self._error("n_estimators", f"must be at least 1, got {classifier['n_estimators']}", "classifier")
-        self._grid("classifier.grid", classifier["grid"], classifier_class(classifier["family"]))
+        self._grid("classifier.grid", classifier["grid"], owner)
+        self._grid("classifier.parameters", {key: [one] for key, one in classifier["parameters"].items()}, owner)
         return classifier
 
     def _grids(self, grids: Mapping[str, Any], kind: str, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,7 +366,7 @@ class _Reader:
         return dict(grids)
 
     def _grid(self, where: str, grid: Any, owner: Any) -> None:
-        """Refuse what is no grid of parameters, where the class that has them is known."""
+        """Raise an error for what is no grid of parameters, where the class that has them is known."""
         if not isinstance(grid, dict):
             table, _, key = where.rpartition(".")
             raise self._error(key, f"must be a table of lists of values, got {grid!r}", table)
@@ -278,7 +379,7 @@ class _Reader:
                 raise self._error(key, f"of [{where}] must be a list of values, got {values!r}", where)
 
     def _check(self, content: Mapping[str, Any], prefix: str = "") -> None:
-        """Refuse keys that are unknown and values of a wrong type."""
+        """Raise an error for keys that are unknown and values of a wrong type."""
         for key, value in content.items():
             if key not in TABLES:
                 self._check_key("", key, value, prefix)

@@ -28,7 +28,7 @@ from ordinalq._utils.parallel import Watched, n_workers, watch
 from ordinalq._utils.text import percent
 from ordinalq.metrics import errors
 from ordinalq.paper.experiments.classifiers import classifier_units
-from ordinalq.paper.experiments.config import Config
+from ordinalq.paper.experiments.config import Config, import_object, make_importable
 from ordinalq.paper.experiments.outcome import Outcome, prevalence_columns
 from ordinalq.paper.experiments.store import (
     MARK,
@@ -42,7 +42,6 @@ from ordinalq.paper.experiments.store import (
     versions,
 )
 from ordinalq.paper.experiments.units import POOLS, Material, Setup, Unit, prepare, units_of
-from ordinalq.quantifiers.catalog import import_method
 
 # Workers: processes of this machine or of a cluster, through the backends of joblib
 #
@@ -230,8 +229,10 @@ class _Run:
         classifiers = config.kind == "classifiers"
         self.units = list(classifier_units(config) if classifiers else units_of(config, material.n_classes))
         self.common: dict[str, Any] = {"versions": versions(), "data": material.digest}
-        # The code of outside methods is not part of the package.
+        # The code of own methods, measures and classifiers is not part of the package.
         self.outside = {name: source_hash(path) for name, path in config.outside.items()}
+        family = config.classifier.get("family", "")
+        self.common |= {"classifier source": source_hash(family)} if ":" in family else {}
         self.seconds: dict[str, float] = {}
 
     def validate(self) -> pd.DataFrame:
@@ -274,7 +275,7 @@ class _Run:
             part = (
                 found.sort_values("sample").iloc[index].assign(**row[["protocol", "measure"]], sample=range(len(index)))
             )
-            part["error"] = errors(battery.truth[index], part[names].to_numpy(), row["measure"])
+            part["error"] = errors(battery.truth[index], part[names].to_numpy(), self.config.measure(row["measure"]))
             tables.append(part[["method", "protocol", "measure", "sample", "error", "converged", *names]])
         if not tables:
             raise ValueError("every selected configuration failed on the test samples.")
@@ -334,6 +335,8 @@ class _Run:
         """Return the hash of everything that determines a part of a unit."""
         about = unit.describe(kind) | self.common | {"code": code_hash(unit.modules(kind), [Unit.__module__])}
         used = {} if kind == "scores" else {one.method: self.outside[one.method] for one in unit.trials if one.path}
+        if kind == "validation":
+            used |= {name: self.outside[name] for name in self.config.measures if name in self.outside}
         return key_of(about | ({"outside": used} if used else {}))
 
     def _scores(self, unit: Unit) -> pd.DataFrame | None:
@@ -351,7 +354,8 @@ class _Run:
         jobs = sorted(jobs, key=lambda job: -job[0].cost)
         there = f"{total - len(jobs)} of {total} units were there" if len(jobs) < total else f"{total} units"
         self.progress.stage(stage, sum(unit.cost for unit, _ in jobs), there)
-        for number, parts in self.workers(delayed(_alone)(number, job) for number, (_, job) in enumerate(jobs)):
+        folder = self.config.folder
+        for number, parts in self.workers(delayed(_alone)(number, job, folder) for number, (_, job) in enumerate(jobs)):
             unit = jobs[number][0]
             for kind, table in parts.items():
                 self.store.put(kind, self._key(unit, kind), table)
@@ -373,14 +377,18 @@ def command(config: Config, folder: Path, data: str | Path | None) -> str:
 
 
 def source_hash(path: str) -> str:
-    """Return a hash of the file that defines an outside method: where it changes, results are computed again."""
-    file = inspect.getsourcefile(import_method(path).cls)
+    """Return a hash of the file that defines an own object: if it changes, results are computed again."""
+    file = inspect.getsourcefile(import_object(path))
     assert file is not None
     return digest(Path(file).read_bytes())
 
 
-def _alone(number: int, job: Any) -> Any:
-    """Run a job with one thread, so that rounding does not depend on how many others run beside it."""
+def _alone(number: int, job: Any, folder: str) -> Any:
+    """Run a job with one thread, so that rounding does not depend on how many others run next to it.
+
+    Modules of the `folder` of the experiment file can be imported.
+    """
+    make_importable(folder)
     function, args, kwargs = job
     with threadpool_limits(1), warnings.catch_warnings():
         # The paper's logistic regression stops after 100 steps; samples that fail are counted in the tables.

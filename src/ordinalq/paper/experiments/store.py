@@ -144,7 +144,7 @@ def open_store(folder: str | Path, identity: Mapping[str, Any]) -> Iterator[Stor
 
 
 def check_folder(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Refuse a folder that holds anything but an earlier run of the same experiment, or cannot be written."""
+    """Raise an error unless the folder is writable and holds nothing but an earlier run of the experiment."""
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} must be a folder, but it is a file.")
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())

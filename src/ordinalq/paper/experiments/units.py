@@ -8,26 +8,28 @@ separate units. Units do not depend on each other, and each is deterministic.
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from ordinalq.classifiers.cross_fitting import CrossFitted
 from ordinalq.classifiers.registry import scoring_classifier
 from ordinalq.datasets import Dataset, Sampling, load_dataset, make_dataset
 from ordinalq.datasets.dataset import POOLS as POOLS
 from ordinalq.datasets.dataset import derived_seed
 from ordinalq.model_selection.engine import Attempt, Battery, Learned, Training, learn
 from ordinalq.model_selection.search import check_measures, configurations_of
-from ordinalq.paper.experiments.config import Config
+from ordinalq.paper.experiments.config import Config, import_object
 from ordinalq.paper.experiments.outcome import prevalence_columns
 from ordinalq.paper.experiments.store import content_hash, to_json
+from ordinalq.protocols import APP, APPOQ, NPP, Dirichlet, RealPrevalences
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.quantifiers.catalog import find_method
 from ordinalq.quantifiers.counting import CC
-from ordinalq.samples.samples import smoothest_mask
+from ordinalq.samples.samples import Samples, smoothest_mask
 from ordinalq.simplex import jaggedness
 
 # Material: the items of a data set, and the samples of its protocols
@@ -61,9 +63,14 @@ class Material:
 def prepare(config: Config, data: str | Path | None = None) -> Material:
     """Load the data set of an experiment and draw its samples."""
     dataset = _dataset(config, data)
-    # The paper compares classifiers under APP only.
-    protocols = ("APP",) if config.kind == "classifiers" else dataset.protocols
-    validation, test = (_battery(dataset, protocols, pool, config.samples.get(f"n_{pool}")) for pool in POOLS)
+    if config.protocols:
+        validation, test = (
+            Battery.of({one["name"]: _drawn(dataset, one, pool) for one in config.protocols}) for pool in POOLS
+        )
+    else:
+        # The paper compares classifiers under APP only.
+        protocols = ("APP",) if config.kind == "classifiers" else dataset.protocols
+        validation, test = (_battery(dataset, protocols, pool, config.samples.get(f"n_{pool}")) for pool in POOLS)
     digest = content_hash(
         *(array for part in (dataset.train, dataset.validation, dataset.test) for array in part),
         *(array for battery in (validation, test) for array in (battery.samples.items, *battery.rows.values())),
@@ -84,11 +91,54 @@ def _battery(dataset: Dataset, protocols: tuple[str, ...], pool: str, limit: int
     return Battery(battery.samples, {name: rows[name] for name in protocols})
 
 
+def _drawn(dataset: Dataset, about: Mapping[str, Any], pool: str) -> Samples:
+    """Return the samples of a protocol of the experiment file."""
+    kind, how = about["kind"], dict(about)
+    if kind == "given":
+        return dataset.samples(about["name"], pool)
+    sampling = dataset.sampling
+    common: dict[str, Any] = {
+        key: how.get(key, getattr(sampling, key)) for key in ("sample_size", "rounding", "min_per_class", "small_pool")
+    }
+    common["n_samples"] = how.get(f"n_{pool}", getattr(sampling, f"n_{pool}"))
+    # APP-OQ keeps samples of APP.
+    common["random_state"] = derived_seed(dataset.random_state, "APP" if kind == "APP-OQ" else about["name"], pool)
+    protocol: Any
+    if kind == "APP":
+        protocol = APP(**common)
+    elif kind == "APP-OQ":
+        protocol = APPOQ(about["fraction"], **common)
+    elif kind == "Dirichlet":
+        protocol = Dirichlet(about["alpha"], **common)
+    elif kind == "real":
+        protocol = RealPrevalences(_vectors(about["vectors"]), poisson=about.get("poisson", False), **common)
+    else:
+        protocol = NPP(**{key: common[key] for key in ("n_samples", "sample_size", "small_pool", "random_state")})
+    samples: Samples = protocol.draw(getattr(dataset, pool).y, classes=np.arange(len(dataset.classes)))
+    return samples
+
+
+def _vectors(given: Any) -> Any:
+    """Return distributions (k, n): given ones, or those of a file of numbers without a header."""
+    if not isinstance(given, str):
+        return given
+    table = pd.read_csv(given, sep=None, engine="python", header=None)
+    try:
+        return table.to_numpy(dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(f"{given} must have numbers without a header, one distribution per row: {error}.") from error
+
+
 def _dataset(config: Config, data: str | Path | None) -> Dataset:
     """Load the data set, with the numbers of samples of the configuration."""
     about = config.dataset
-    if "name" in about:
-        dataset = load_dataset(about["name"], data=data, settings=config.settings, random_state=config.seed)
+    if "table" not in about:
+        if "loader" in about:
+            dataset = import_object(about["loader"])(data=data, random_state=config.seed)
+            if not isinstance(dataset, Dataset):
+                raise TypeError(f"loader {about['loader']} must return a Dataset, got {type(dataset).__name__}.")
+        else:
+            dataset = load_dataset(about["name"], data=data, settings=config.settings, random_state=config.seed)
         changes: dict[str, Any] = {
             name: value for name, value in config.samples.items() if value != getattr(dataset.sampling, name)
         }
@@ -130,8 +180,8 @@ class Trial(NamedTuple):
 class Setup:
     """What all units of an experiment have in common.
 
-    ``family`` and ``n_estimators`` of the classifier, the ``seed`` of all classifiers, the error ``measures``, and the
-    methods that get ``in_sample`` scores.
+    ``family``, ``n_estimators`` and fixed ``parameters`` of the classifier, the ``seed`` of all classifiers, the error
+    ``measures`` (names, or paths of own ones), and the methods that get ``in_sample`` scores.
     """
 
     family: str
@@ -139,28 +189,43 @@ class Setup:
     seed: int
     measures: tuple[str, ...]
     in_sample: tuple[str, ...]
+    parameters: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, config: Config) -> "Setup":
         """Return the setup of an experiment."""
         family, n_estimators = config.classifier.get("family", ""), config.classifier.get("n_estimators", 100)
-        return cls(family, n_estimators, derived_seed(config.seed, "classifier"), config.measures, config.in_sample)
+        measures = tuple(config.outside.get(name, name) for name in config.measures)
+        seed, parameters = derived_seed(config.seed, "classifier"), config.classifier.get("parameters", {})
+        return cls(family, n_estimators, seed, measures, config.in_sample, parameters)
 
     def classifier(self, parameters: Mapping[str, Any]) -> Any:
         """Return an unfitted classifier of the paper, with out-of-sample scores.
 
         "forest": a random forest with out-of-bag scores. "logistic": logistic regression in ten folds. Everything
-        else is scikit-learn's default; "none" in `parameters` stands for None.
+        else is scikit-learn's default; "none" in `parameters` stands for None. A class of the user, "module:Class", is
+        cross-fitted in ten folds.
         """
-        trees = {} if self.family == "logistic" else {"n_estimators": self.n_estimators}
-        return scoring_classifier(self.family, trees | dict(parameters), random_state=self.seed)
+        given = self.parameters | dict(parameters)
+        if ":" in self.family:
+            return CrossFitted(own_classifier(self.family, given, self.seed), n_jobs=1, random_state=self.seed)
+        trees = {"n_estimators": self.n_estimators} if self.family == "forest" else {}
+        return scoring_classifier(self.family, trees | given, random_state=self.seed)
+
+
+def own_classifier(path: str, parameters: Mapping[str, Any], seed: int) -> Any:
+    """Return an unfitted classifier of the class "module:Class", with the seed if it has a random_state."""
+    cls = import_object(path)
+    given = {key: None if value == "none" else value for key, value in parameters.items()}
+    random = {"random_state": seed} if "random_state" in inspect.signature(cls).parameters else {}
+    return cls(**(random | given))
 
 
 @dataclass(frozen=True, eq=False)
 class Unit(ABC):
     """Trials that share a classifier."""
 
-    classifier: dict[str, Any]  # its parameters; empty where there is none
+    classifier: dict[str, Any]  # its parameters; empty if there is none
     trials: tuple[Trial, ...]
     setup: Setup
     cost: float  # a guess of the seconds that it takes, for the order of the units and for the progress bar
@@ -211,7 +276,10 @@ class Unit(ABC):
 
     def _judged(self, estimates: Iterable[Attempt], battery: Battery, scoring_seconds: float) -> pd.DataFrame:
         """Return the rows of the validation table."""
-        jagged, measures = jaggedness(battery.truth), check_measures(list(self.setup.measures))
+        jagged, measures = (
+            jaggedness(battery.truth),
+            check_measures([import_object(one) if ":" in one else one for one in self.setup.measures]),
+        )
         rows = []
         for trial, result in zip(self.trials, estimates, strict=True):
             for row in battery.judge(result, measures, scoring_seconds):
@@ -343,7 +411,7 @@ def units_of(config: Config, n_classes: int) -> Iterator[Unit]:
 
 def _classifier_cost(setup: Setup, parameters: Mapping[str, Any]) -> float:
     """Guess the seconds for fitting a classifier."""
-    if setup.family == "logistic":
+    if setup.family != "forest":
         return 20.0
     entropy = 1.5 if parameters.get("criterion") == "entropy" else 1.0
     return float(1 + setup.n_estimators / 100 * entropy * 0.35 * (parameters.get("max_depth") or 20))

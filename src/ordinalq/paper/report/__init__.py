@@ -48,6 +48,6 @@ def _write(folder: Path, tables: Sequence[Table], pictures: Sequence[Picture], p
     for picture in pictures:
         store.write(folder / "figures" / f"{picture.name}.svg", picture.file().encode())
         store.write(folder / "figures" / f"{picture.name}.png", picture.png)
-    # Last: a page that is there has its files beside it.
+    # Last: a page that is there has its files next to it.
     store.write(folder / "report.html", page.encode())
     return folder / "report.html"

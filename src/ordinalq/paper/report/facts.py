@@ -146,7 +146,7 @@ def selected(outcome: Outcome, method: str, protocol: str, measure: str) -> dict
 
 
 def unconverged(outcome: Outcome) -> dict[tuple[str, str, str], int]:
-    """Count the test samples that did not converge: (method, protocol, measure) -> number, where there are any."""
+    """Count the test samples that did not converge: (method, protocol, measure) -> number, if there are any."""
     rows = outcome.estimates[~outcome.estimates["converged"].astype(bool)]
     return {key: int(count) for key, count in rows.groupby(KEYS).size().items()}  # type: ignore[misc]
 

@@ -59,7 +59,7 @@ PAPER_GROUPS = ("non-ordinal", "ordinal", "new ordinal")
 class Picture:
     """A figure: name of its files, title, how to read it, its content as SVG and PNG, and its place on the page.
 
-    It stands in a ``section`` of the page, after the table that it is ``beside`` if there is one, and pictures of the
+    It stands in a ``section`` of the page, after the table that it is ``next to`` if there is one, and pictures of the
     same ``fold`` are shown when that is opened.
     """
 
@@ -455,7 +455,7 @@ def error_picture(outcome: Outcome, measure: str) -> Picture | None:
         return save(
             f"error_{measure}",
             f"{measure.upper()} by method",
-            "Mean over the test samples with its 95 % confidence interval; left is better. Filled marks are not "
+            "Mean over the test samples with its 95% confidence interval; left is better. Filled marks are not "
             f"significantly worse than the best of the panel (Wilcoxon, p >= {facts.LEVEL}).{note}",
             section="results",
             beside="ordinal_classifiers" if facts.compares_classifiers(outcome) else measure,
@@ -645,7 +645,7 @@ def _draw_errors(
             axes.plot([printed[method]] * 2, [row - 0.32, row + 0.32], color=INK, lw=1.4, zorder=3)
         if method in errors:
             (color, marker, _), column = looks[method], errors[method]
-            # Half of the 95 % confidence interval of the mean.
+            # Half of the 95% confidence interval of the mean.
             half = float(1.96 * np.std(column, ddof=1) / np.sqrt(len(column))) if len(column) > 1 else 0.0
             mean = float(np.mean(column))
             drawn += [mean - half, mean + half]

@@ -49,7 +49,7 @@ class Column:
 
     @property
     def title(self) -> str:
-        """Heading where there is only one line of them."""
+        """Heading if there is only one line of them."""
         return f"{self.group} {self.name}".strip()
 
 
@@ -179,8 +179,8 @@ def value_text(value: Any) -> str:
 def latex_text(text: str) -> str:
     r"""Escape what means something to LaTeX.
 
-    >>> print(latex_text("5 % of n_bins"))
-    5 \% of n\_bins
+    >>> print(latex_text("5% of n_bins"))
+    5\% of n\_bins
     """
     return "".join(LATEX.get(character, character) for character in " ".join(text.split()))
 

@@ -83,7 +83,7 @@ def best_sentences(outcome: Outcome) -> Iterator[str]:
 def percent_kept(outcome: Outcome) -> str:
     """State which of the APP samples APP-OQ keeps."""
     fraction = outcome.about["experiment"].get("app_oq")
-    return "the smoothest ones" if fraction is None else f"the smoothest {100 * float(fraction):g} %"
+    return "the smoothest ones" if fraction is None else f"the smoothest {100 * float(fraction):g}%"
 
 
 def _task(outcome: Outcome) -> str:
@@ -99,7 +99,7 @@ def _task(outcome: Outcome) -> str:
 
 
 def _new_methods(outcome: Outcome) -> Iterator[str]:
-    """State how often a method that the paper proposes is best, where there are others too."""
+    """State how often a method that the paper proposes is best, if there are others too."""
     columns = {(m, p): facts.results(outcome, p, m) for m, p in product(outcome.measures, outcome.protocols)}
     best = {column: facts.best_of(errors, facts.competing(errors)) for column, errors in columns.items() if errors}
     groups = {facts.group_of(method) for method in outcome.methods}

@@ -174,7 +174,7 @@ def percent_change(first: float, second: float) -> float:
 
 def _failure(fact: Any) -> str:
     where = f"{fact['measure'].upper()}, {fact['protocol']}"
-    return f"{fact['pair']} under {where}: {fact['change']:+.1f} %, p = {p_text(fact['p_value'])}"
+    return f"{fact['pair']} under {where}: {fact['change']:+.1f}%, p = {p_text(fact['p_value'])}"
 
 
 def _test_claim(
@@ -227,7 +227,7 @@ def _smoothing(outcome: Outcome, method: str, protocol: str, measure: str) -> fl
 
 # Which versions of the quantifiers the table of classifiers has, by the settings.
 QUANTIFIERS_OF = {
-    "reference": "CC to SLD as in the program behind the printed table: without cross-fitting, M from 40 % of the "
+    "reference": "CC to SLD as in the program behind the printed table: without cross-fitting, M from 40% of the "
     "training items and inverted, SLD until it is stable. Settings paper have those of the paper's own sections.",
     "paper": "CC to SLD as in the paper's own sections, with a classifier in ten folds. Settings reference have those "
     "of the program behind the printed table.",
@@ -428,7 +428,7 @@ def rank_facts(outcomes: Sequence[Outcome], found: dict[tuple[str, str], Ranking
 
 
 def rank_table(outcomes: Sequence[Outcome]) -> Table:
-    """Return average ranks over data sets, or over the test samples of a single one, beside those of the paper."""
+    """Return average ranks over data sets, or over the test samples of a single one, next to those of the paper."""
     found = rankings(outcomes)
     facts = rank_facts(outcomes, found)
     columns, rows = lay_out(
@@ -697,7 +697,7 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
 
 
 def hyperparameter_table(outcome: Outcome) -> Table:
-    """Return the grids of the catalog for 5, 10 and 12 classes, beside the printed ones and those of the run."""
+    """Return the grids of the catalog for 5, 10 and 12 classes, next to the printed ones and those of the run."""
     facts = hyperparameter_facts(outcome)
     columns, rows = lay_out(
         _one_row_each(facts),
@@ -721,7 +721,7 @@ def hyperparameter_table(outcome: Outcome) -> Table:
 
 
 def classifier_grid_table(outcome: Outcome) -> Table:
-    """Return the values of the classifier's parameters that were tried, beside the printed ones."""
+    """Return the values of the classifier's parameters that were tried, next to the printed ones."""
     rows = []
     for name, paper, values in _classifier_grids(outcome):
         for parameter in dict.fromkeys([*paper, *values]):
