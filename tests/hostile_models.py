@@ -1,6 +1,6 @@
 """Model files that somebody has forged: hundreds by chance, sixty by hand.
 
-Each has a right checksum, because whoever forges a file computes it. Used by test_hostile_models.py; as a script it
+Each has a right checksum, because whoever forges a file computes it. Used by test_model_file_hostile.py; as a script it
 writes them into a folder:
 
     python tests/hostile_models.py FOLDER [--mutated 1000]

@@ -339,7 +339,7 @@ def test_an_answer_is_never_shown_beside_another_question(app, walked, tables):
     page = other.done(own)
     assert page.path.endswith("/new")
     assert problem(page)
-    assert "80 % intervals" not in other.get(f"{own}/results").text
+    assert "80% intervals" not in other.get(f"{own}/results").text
 
 
 def test_files_of_work_that_failed_do_not_stay(app, walked, tables):

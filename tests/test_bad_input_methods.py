@@ -103,7 +103,7 @@ PARAMETERS = [
     (lambda: oq.classifiers.CrossFitted(GaussianNB()).fit(X[:0], Y[:0]), "y must"),
     (
         lambda: oq.PACC(RandomForestClassifier(1, oob_score=True, random_state=0)).fit(X, Y),
-        "has no out-of-bag score for .* of its items, more than 10 %",
+        "has no out-of-bag score for .* of its items, more than 10%",
     ),
 ]
 PARAMETER_TYPES = [

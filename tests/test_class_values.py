@@ -97,7 +97,7 @@ def test_intervals_of_uneven_values_cover_the_mean(rng):
         q = method().fit_scores(S[half], np.array(WORDS)[codes[half]], classes=WORDS, class_values=VALUES)
         got = estimate(q, q.summarize(S[~half], oq.Samples.from_groups(groups[~half])), 0.95)
         held = (got.bounds.mean_lower <= truth[100:] + 1e-9) & (truth[100:] <= got.bounds.mean_upper + 1e-9)
-        # 81 of 100 is six standard deviations below 95 %.
+        # 81 of 100 is six standard deviations below 95%.
         assert held.mean() > 0.81
         assert ((got.bounds.mean_lower <= got.mean) & (got.mean <= got.bounds.mean_upper)).all()
         assert -2 <= got.bounds.mean_lower.min() < got.bounds.mean_upper.max() <= 6

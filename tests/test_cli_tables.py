@@ -167,11 +167,11 @@ def test_estimates_do_not_depend_on_the_portions(reviews, tmp_path, monkeypatch)
     predict = ["predict", reviews / "stars.oq", tmp_path / "new.csv", "--by", "product", "--interval", "0.9"]
     run(*predict, "--out", tmp_path / "whole.csv")
     monkeypatch.setattr(read, "PORTION_ROWS", 37)
-    run(*predict, "--out", tmp_path / "portions.csv")
+    run(*predict, "--out", tmp_path / "chunks.csv")
     monkeypatch.setattr(read, "PORTION_BYTES", 100)
     run(*predict, "--out", tmp_path / "rows.csv")
     whole = pd.read_csv(tmp_path / "whole.csv")
-    for name in ("portions.csv", "rows.csv"):
+    for name in ("chunks.csv", "rows.csv"):
         pd.testing.assert_frame_equal(pd.read_csv(tmp_path / name), whole, rtol=1e-6, atol=1e-7)
 
 
@@ -338,8 +338,8 @@ def test_terminal_shows_a_table_and_bars(reviews, capsys, monkeypatch):
     run("predict", reviews / "stars.oq", reviews / "new.csv", "--by", "product", "--interval", "0.9")
     out = capsys.readouterr().out
     assert re.search(r"^product +items +1 +2 +3 +4 +5 +mean class$", out, re.MULTILINE)
-    assert re.search(r"^kettle +400 +\d+ % .*\(.* to .*\)$", out, re.MULTILINE)
-    bars = re.findall(r"^ +(\d)  (█*).* (\d+) %  \(\d+ to \d+\)$", out, re.MULTILINE)
+    assert re.search(r"^kettle +400 +\d+% .*\(.* to .*\)$", out, re.MULTILINE)
+    bars = re.findall(r"^ +(\d)  (█*).* (\d+)%  \(\d+ to \d+\)$", out, re.MULTILINE)
     assert len(bars) == 25
     kettle = [len(bar) for _, bar, _ in bars[10:15]]
     assert kettle == sorted(kettle, reverse=True)  # most have one star
@@ -388,7 +388,7 @@ def test_reading_reports_how_far_it_is(reviews, tmp_path, monkeypatch):
     for name in ("new.csv", "new.csv.gz", "new.jsonl", "new.parquet"):
         file = open_table(written(new, tmp_path / name))
         with Told() as far:
-            assert sum(len(frame) for frame in file.portions(["review"])) == 1600
+            assert sum(len(frame) for frame in file.chunks(["review"])) == 1600
         parts = [part for part, _ in far.told]
         assert parts == sorted(parts)
         assert parts[-1] == 1
@@ -628,8 +628,8 @@ def test_json_lines_keep_only_the_columns_that_are_asked_for(tmp_path, monkeypat
     rows = [{"a": "x", "long": "y" * 2000} for _ in range(10)]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     file = open_table(tmp_path / "t.jsonl")
-    assert [len(frame) for frame in file.portions(["a"])] == [10]  # what is not kept does not count
-    assert [len(frame) for frame in file.portions()] == [1] * 10
+    assert [len(frame) for frame in file.chunks(["a"])] == [10]  # what is not kept does not count
+    assert [len(frame) for frame in file.chunks()] == [1] * 10
 
 
 # evaluate, methods

@@ -88,7 +88,7 @@ def test_what_cannot_be_compared_is_refused(items):
         ([], ValueError, "at least one method"),
         (["PACCC"], ValueError, "PACC"),
         ({"a": LogisticRegression()}, TypeError, "must be a quantifier"),
-        ({"a": oq.PACC(LogisticRegression())}, ValueError, "no classifier of its own"),
+        ({"a": oq.PACC(LogisticRegression())}, ValueError, "must not have a classifier"),
     ]:
         with pytest.raises(error, match=message):
             oq.model_selection.compare_methods(methods, *items)

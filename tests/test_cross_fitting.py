@@ -351,7 +351,7 @@ def test_balanced_forests_that_lose_rare_classes_are_refused_with_the_remedy(sca
     forest = RandomForestClassifier(20, class_weight="balanced", oob_score=True, random_state=0)
     classifier = make_pipeline(StandardScaler(), forest) if scaled else forest
     with pytest.raises(
-        ValueError, match=r"class number \d of 5 has no out-of-bag score for \d+ % of its items.*more than 10 %"
+        ValueError, match=r"class number \d of 5 has no out-of-bag score for \d+% of its items.*more than 10%"
     ):
         oq.PACC(classifier).fit(X, y)
     with pytest.raises(ValueError, match="use class_weight='balanced_subsample' instead"):
@@ -368,7 +368,7 @@ def test_too_few_trees_are_refused_too(data):
 @pytest.mark.skipif(not WEIGHTED_BOOTSTRAP, reason="the weights enter the bootstrap draw since scikit-learn 1.9")
 def test_balanced_draws_rare_items_into_every_bag_and_balanced_subsample_does_not(rng):
     n_trees = 40
-    X, y = friedman(rng, 3000, (5.0, 12.0, 18.0, 23.0))  # the outer classes have about 3 % of the items
+    X, y = friedman(rng, 3000, (5.0, 12.0, 18.0, 23.0))  # the outer classes have about 3% of the items
     counts = np.bincount(y)
     # "balanced" gives each class a fifth of the N draws: an item is drawn N / (5 N_c) times on average, and has no vote
     # where every tree has drawn it; a uniform bootstrap draws it once on average.

@@ -16,20 +16,32 @@ from ordinalq.datasets.published import results
 from ordinalq.paper.experiments.config import load_config
 
 ROOT = Path(__file__).parents[1]
-PAGES = [
-    *sorted((ROOT / "docs" / "extend").glob("*.md")),
-    *(ROOT / "docs" / name for name in ("methods.md", "start.md", "weights.md", "scores.md")),
-]
+GUIDE = (
+    "methods",
+    "start",
+    "weights",
+    "scores",
+    "default",
+    "diagnostics",
+    "groups",
+    "model-files",
+    "tuning",
+    "uncertainty",
+)
+PAGES = [*sorted((ROOT / "docs" / "extend").glob("*.md")), *(ROOT / "docs" / f"{name}.md" for name in GUIDE)]
 # What a page takes for granted.
 GIVEN = {"table.md": lambda: {"outcome": make_outcome(n_samples=20, n_classes=5, paper=None)}}
 
 
 def blocks(path):
-    """Return the blocks of Python on a page, with empty lines before them, so that errors name the right line."""
+    """Return the blocks of Python on a page and the output below each, or None if the page shows none.
+
+    Empty lines precede the code, so that errors name the right line.
+    """
     text = path.read_text(encoding="utf-8")
     return [
-        "\n" * text[: found.start(1)].count("\n") + found[1]
-        for found in re.finditer(r"```python\n(.*?)```", text, re.DOTALL)
+        ("\n" * text[: found.start(1)].count("\n") + found[1], found[2])
+        for found in re.finditer(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", text, re.DOTALL)
     ]
 
 
@@ -42,8 +54,10 @@ def test_code_of_the_page_runs(path, tmp_path, monkeypatch, capsys):
         warnings.simplefilter("error")
         # Short examples are fitted without groups.
         warnings.simplefilter("ignore", oq.inference.NoTrainingGroupsWarning)
-        for code in blocks(path):
+        for code, output in blocks(path):
             exec(compile(code, str(path), "exec"), given)
+            printed = capsys.readouterr().out
+            assert output is None or printed == output
 
 
 def test_there_is_a_page_for_each_part_of_the_house():

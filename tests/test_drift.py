@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import block_diag
 from seeds import generator
 from sklearn.linear_model import LogisticRegression
-from test_real_groups import N_CLASSES, covered, make
+from test_group_training import N_CLASSES, covered, make
 
 import ordinalq as oq
 from ordinalq.cli import main

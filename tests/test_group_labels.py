@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 from sklearn.linear_model import LogisticRegression
-from test_real_groups import N_CLASSES, covered, make
+from test_group_training import N_CLASSES, covered, make
 
 import ordinalq as oq
 from ordinalq.inference.labels import LabelMoments, class_predictions, design_based
@@ -316,7 +316,7 @@ def test_equal_inclusion_probabilities_are_a_random_draw(trained, rng):
 
 
 def uncertain_first(rng, quantifier, X, groups, m):
-    """Return the probabilities of items of equal groups to be labelled, 20 % uniform, and which of them are drawn."""
+    """Return the probabilities of items of equal groups to be labelled, 20% uniform, and which of them are drawn."""
     S = quantifier.scores(X)
     u = np.sqrt(1 - (S**2).sum(axis=1))
     N = np.bincount(groups)[groups]

@@ -361,7 +361,7 @@ def test_intervals_cover_new_groups(rng):
     limits = bounds(got, 0.9)
     mean = truth @ np.arange(1, N_CLASSES + 1)
     below = np.cumsum(truth, axis=1)[:, :-1]
-    # 600 groups: the standard error of a coverage is below 1.3 %, that of all classes smaller.
+    # 600 groups: the standard error of a coverage is below 1.3%, that of all classes smaller.
     assert 0.86 < ((limits.lower <= truth) & (truth <= limits.upper)).mean() < 0.95
     assert 0.85 < ((limits.mean_lower <= mean) & (mean <= limits.mean_upper)).mean() < 0.95
     inside = (limits.cumulative_lower[:, :-1] <= below) & (below <= limits.cumulative_upper[:, :-1])

@@ -44,7 +44,7 @@ def test_intervals_hold_for_groups_that_differ_if_the_model_knows_groups(method,
     quantifier = method()
     quantifier.classifier = oq.classifiers.CrossFitted(LogisticRegression(), cv=5)
     with_groups = quantifier.fit(X, y, groups=groups).predict_groups(new, asked, level=0.95)
-    # 300 groups of four classes: a true 95 % shows between 92 % and 98 %.
+    # 300 groups of four classes: a true 95% shows between 92% and 98%.
     classes, mean = covered(with_groups, truth)
     assert classes > 0.91
     assert mean > 0.90

@@ -38,7 +38,7 @@ def data(rng):
 
 
 def covered(method, rng, target, *, n_train, n_samples=40, n_rounds=10, size=200):
-    """Return how often the 95 % intervals hold the truth: by class (n,), by cumulative class, and the mean class."""
+    """Return how often the 95% intervals hold the truth: by class (n,), by cumulative class, and the mean class."""
     n = 4
     hits = []
     for seed in range(n_rounds):
@@ -70,8 +70,8 @@ def covered(method, rng, target, *, n_train, n_samples=40, n_rounds=10, size=200
     return np.concatenate(hits).mean(axis=0)
 
 
-# Of a true 95 %, 400 samples show 90 to 99 % (five standard deviations of 1.1 % at 95.5 %: at zero they hold more);
-# the mean of the eight rates, which depend on each other, has one of about 0.7 %.
+# Of a true 95%, 400 samples show 90 to 99% (five standard deviations of 1.1% at 95.5%: at zero they hold more);
+# the mean of the eight rates, which depend on each other, has one of about 0.7%.
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(method, target, rng):
 @pytest.mark.parametrize("method", [oq.PACC, oq.SLD], ids=["PACC", "SLD"])
 def test_the_uncertainty_of_m_counts(method, rng):
     # With as few held-out items as there are in a sample, M adds about as much as the sample itself; without it the
-    # intervals would hold 84 %. The ten samples of a round share M, so that a rate has a standard deviation of 2 %, the
-    # mean of all one of 1.2 %.
+    # intervals would hold 84%. The ten samples of a round share M, so that a rate has a standard deviation of 2%, the
+    # mean of all one of 1.2%.
     hits = covered(method, rng, "sample", n_train=200, n_samples=10, n_rounds=40)
     assert hits.min() > 0.85
     assert 0.89 < hits.mean() < 0.995
@@ -305,7 +305,7 @@ def test_an_interval_shows_itself(data):
     quantifier = build("PACC").fit(X, y)
     whole = quantifier.predict_interval(pool, options=oq.inference.IntervalOptions(n_replicates=20))
     assert repr(whole) == "Estimates(1 sample, 4 classes, level=0.95, of the sample)"
-    assert "95 % intervals of the sample\n120 items\n  0" in str(whole)
+    assert "95% intervals of the sample\n120 items\n  0" in str(whole)
     assert list(whole.frame())[:2] == ["n_items", "0"]
     groups = np.arange(120) % 12
     many = quantifier.predict_interval(pool, groups=groups, options=oq.inference.IntervalOptions(n_replicates=20))

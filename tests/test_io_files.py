@@ -65,7 +65,7 @@ def test_packed_text_is_unpacked(tmp_path, ending, kind):
     text = frame.to_csv(index=False) if kind == "csv" else frame.to_json(orient="records", lines=True)
     path = tmp_path / f"t.{kind}{ending}"
     path.write_bytes(packed_with(ending, text.encode()))
-    assert sum(map(len, open_table(path).portions(["x"]))) == 50
+    assert sum(map(len, open_table(path).chunks(["x"]))) == 50
     *_, (_, last) = open_table(path).blocks(Wanted(["x"]))
     assert last.done == path.stat().st_size
     path.write_bytes(packed_with(ending, text.encode())[:-30])

@@ -82,13 +82,13 @@ def test_numbers_come_as_numbers_where_all_are_such(tmp_path):
     path = written(tmp_path / "t.csv", "a,b,c\n1,x,NA\n -2.5 ,NA,\n1e3,,7\n")
     frame = open_table(path).read()
     assert [frame[name].iloc[0] for name in "abc"] == ["1", "x", "NA"]
-    [frame] = open_table(path).portions(["c", "a", "b"], numbers=["a", "c"])
+    [frame] = open_table(path).chunks(["c", "a", "b"], numbers=["a", "c"])
     assert list(frame.columns) == ["c", "a", "b"]
     assert_array_equal(frame["a"], [1, -2.5, 1000])
     assert_array_equal(frame["c"], [np.nan, np.nan, 7])
     assert frame["b"].iloc[:2].tolist() == ["x", "NA"]
     assert frame["b"].isna().tolist() == [False, False, True]
-    [frame] = open_table(path).portions(["b"], numbers=["b"])  # they are none
+    [frame] = open_table(path).chunks(["b"], numbers=["b"])  # they are none
     assert frame["b"].iloc[0] == "x"
 
 
@@ -133,7 +133,7 @@ def test_many_columns_of_numbers_beside_texts_with_gaps_take_linear_time(tmp_pat
         names = [f"column_{j}" for j in range(n)]
         path = written(tmp_path / "t.csv", ",".join(names) + "\n" + "1,," * (n // 2 - 1) + "1,\n")
         start = time.process_time()
-        (frame,) = open_table(path).portions(names, numbers=names[::2])
+        (frame,) = open_table(path).chunks(names, numbers=names[::2])
         times.append(time.process_time() - start)
         assert frame.isna().sum(axis=1).tolist() == [n // 2]
         assert {kind.kind for kind in frame.dtypes.iloc[::2]} == {"f"}
@@ -206,7 +206,7 @@ def test_json_values_of_any_kind_keep_their_lines_and_values(tmp_path):
 @pytest.mark.parametrize("value", ["true", "1" * 400, "1e999", "Infinity"])
 def test_values_that_are_no_numbers_are_refused_as_such(value, tmp_path):
     path = written(tmp_path / "t.jsonl", '{"a": 1}\n{"a": 2}\n' + f'{{"a": {value}}}\n')
-    [frame] = open_table(path).portions(["a"], numbers=["a"])
+    [frame] = open_table(path).chunks(["a"], numbers=["a"])
     with pytest.raises(ValueError, match=r"line 3: expected a (finite )?number in column 'a', got"):
         typed(frame, {"a": "number"})
     whole = written(tmp_path / "t.jsonl", '{"a": true}\n{"a": false}\n')

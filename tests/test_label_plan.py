@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 from sklearn.linear_model import LogisticRegression
 from summaries import predict_table
-from test_real_groups import N_CLASSES, make
+from test_group_training import N_CLASSES, make
 
 import ordinalq as oq
 from ordinalq.cli import main
@@ -390,7 +390,7 @@ def test_evaluation_of_groups_leads_with_them_and_ends_with_a_verdict(tables, ca
     assert lines[0] == "mean errors on 13 groups of 721 items, by shop, 1 of a single item"
     assert "On your 13 groups this model is " in " ".join(lines[-3:])
     assert any("stars on average" in line for line in lines)
-    assert any("95 % intervals of PACC hold" in line for line in lines)
+    assert any("95% intervals of PACC hold" in line for line in lines)
     run(*evaluate, "--protocol", "npp", "--samples", "20", "--json")
     both = json.loads(capsys.readouterr().out)
     assert both["groups"]["n_single"] == 1

@@ -152,10 +152,10 @@ def test_bars_intervals_and_truth_are_where_they_should_be():
 
 def test_values_stand_above_the_bars_in_per_cent_and_nothing_dominates():
     ax = plot.distribution([0.0, 0.7, 0.3], lower=[0, 0.6, 0.2], upper=[0.2, 0.8, 0.4], title="kettle")
-    assert [text.get_text() for text in ax.texts] == ["0 %", "70 %", "30 %"]
+    assert [text.get_text() for text in ax.texts] == ["0%", "70%", "30%"]
     assert ax.get_legend().get_title().get_text() == "kettle"
     ax.figure.canvas.draw()
-    assert ax.get_yticklabels()[0].get_text() == "0 %"
+    assert ax.get_yticklabels()[0].get_text() == "0%"
     widths = ax.containers[1].lines[2][0].get_linewidths()
     assert widths[0] < widths[1]
     assert not plot.distribution(np.full(20, 0.05)).texts
@@ -280,13 +280,13 @@ def test_legend_names_the_level_and_the_axis_what_the_classes_are(estimates):
     P = estimates[0][:4]
     bounds = {"lower": P - 0.01, "upper": P + 0.01}
     figure = plot.groups(P, **bounds, level=0.95, xlabel="stars")[0].figure
-    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["estimate", "95 % interval"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["estimate", "95% interval"]
     assert figure.get_supxlabel() == "stars"
     figure = plot.groups(P, **bounds, xlabel="stars", max_groups=2)[0].figure
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["estimate", "interval"]
     assert figure.get_supxlabel() == "stars (the first 2 of 4 groups, in their order)"
     ax = plot.distribution(P[0], lower=P[0] - 0.01, upper=P[0] + 0.01, level=0.9, xlabel="stars")
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["estimate", "90 % interval"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["estimate", "90% interval"]
     assert ax.get_xlabel() == "stars"
 
 
@@ -319,14 +319,14 @@ def test_groups_of_estimates_bring_names_classes_sizes_and_intervals(estimates, 
         ends = np.transpose([P[i] - 0.01, P[i] + 0.01])
         assert_allclose([segment[:, 1] for segment in intervals.lines[2][0].get_segments()], ends)
     assert [text.get_text() for text in axes[0].get_xticklabels()] == ["bad", "fair", "good", "fine", "best"]
-    assert [text.get_text() for text in axes[0].figure.legends[0].get_texts()] == ["estimate", "90 % interval"]
+    assert [text.get_text() for text in axes[0].figure.legends[0].get_texts()] == ["estimate", "90% interval"]
 
 
 def test_one_row_of_estimates_is_a_distribution_and_arguments_win(estimates):
     P = estimates[0][:1]
     ax = plot.distribution(estimates_of(P, half=0.02), list("abcde"), level=0.5, truth=P[0])
     assert [text.get_text() for text in ax.get_xticklabels()] == list("abcde")
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["estimate", "50 % interval", "truth"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["estimate", "50% interval", "truth"]
     other = plot.distribution(estimates_of(P), lower=P - 0.1, upper=P + 0.1)
     assert [text.get_text() for text in other.get_legend().get_texts()] == ["estimate", "interval"]
     points = plot.estimate_against_truth(estimates_of(estimates[0]), estimates[3])

@@ -1,4 +1,4 @@
-"""Estimates per group: all at once or in portions, with groups of any type."""
+"""Estimates per group: all at once or in chunks, with groups of any type."""
 
 import numpy as np
 import pandas as pd
@@ -55,7 +55,7 @@ def test_rows_are_the_estimates_of_the_groups(name, problem):
 
 
 def merged(quantifier, S, groups, cuts):
-    """Return the summary of portions that are merged one after the other."""
+    """Return the summary of chunks that are merged one after the other."""
     summary = None
     for part in np.array_split(np.arange(len(S)), cuts):
         new = quantifier.summarize(S[part], oq.Samples.from_groups(groups[part]))
@@ -184,7 +184,7 @@ def test_ordered_categories_keep_their_order(problem, name):
     assert_array_equal(table["low"][0], quantifier.predict_groups(pool, values)["low"].prevalences[0, 0])
     summary = merged(quantifier, S, groups, [50, 140])
     pd.testing.assert_frame_equal(estimate(quantifier, summary).frame(), table, atol=1e-9, rtol=0)
-    with pytest.raises(TypeError, match="groups must have the same ordered categories in all portions"):
+    with pytest.raises(TypeError, match="groups must have the same ordered categories in all chunks"):
         summary.merge(quantifier.summarize(S, oq.Samples.from_groups(values)))
     with pytest.raises(ValueError, match="groups must have no missing values, got 1, the first at item 2"):
         oq.Samples.from_groups(pd.Categorical(["low", "mid", None], dtype=sizes))
@@ -241,7 +241,7 @@ def test_mistakes_in_portions_are_named(problem):
     quantifier = fitted("PACC", X, y)
     S = quantifier.scores(pool)
     summary = quantifier.summarize(S, oq.Samples.from_groups(groups))
-    with pytest.raises(TypeError, match="groups must be of one kind in all portions"):
+    with pytest.raises(TypeError, match="groups must be of one kind in all chunks"):
         summary.merge(quantifier.summarize(S, oq.Samples.from_groups(np.arange(160))))
     with pytest.raises(ValueError, match="summaries of different quantifiers cannot be merged"):
         summary.merge(fitted("HDy", X, y).summarize(S, oq.Samples.from_groups(groups)))

@@ -14,12 +14,12 @@ def test_the_same_job_in_both():
     given = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of other packages
-        for code in blocks(PAGE):
+        for code, _ in blocks(PAGE):
             exec(compile(code, str(PAGE), "exec"), given)
 
 
 def test_the_page_compares_what_it_shows():
     text = PAGE.read_text(encoding="utf-8")
     assert text.count("assert_allclose") >= 4
-    for code in blocks(PAGE):
+    for code, _ in blocks(PAGE):
         compile(code, str(PAGE), "exec")

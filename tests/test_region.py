@@ -101,7 +101,7 @@ def test_regions_follow_labels_alone(rng):
     known = np.where(rng.random(len(true)) < 0.5, true, np.nan)
     found = estimate(q, q.summarize(S, oq.Samples.from_groups(codes), labels=known), 0.95)
     assert set(found.basis) == {"labels"}
-    # Of a true 95 %, 200 samples show more than 86 %.
+    # Of a true 95%, 200 samples show more than 86%.
     assert found.region().contains(realized).mean() > 0.86
 
 
@@ -112,6 +112,6 @@ def test_regions_of_three_classes_are_drawn(rng):
     region = estimate(q, q.summarize(S, samples), 0.9).region()
     ax = oq.plot.region(region, names=["a", "b"], truth=realized)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
-    assert ax.get_title(loc="left") == "90 % joint regions"
+    assert ax.get_title(loc="left") == "90% joint regions"
     with pytest.raises(ValueError, match="three classes, got 4"):
         oq.plot.region(known_region(np.full((1, 4), 0.25), np.eye(4)[None]))

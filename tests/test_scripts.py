@@ -18,7 +18,7 @@ SCRIPTS = [path for path in MODULES if '__name__ == "__main__"' in path.read_tex
 # What they need besides --tiny: two versions to compare, files to write.
 ARGUMENTS = {
     "side_by_side.py": [[SOURCES, SOURCES, "--tiny"], [SOURCES, SOURCES, "--tiny", "--speed"]],
-    "groups.py": [["--tiny"], ["--tiny", "--strings", "--portions", "3", "--level", "0.9", "--replicates", "20"]],
+    "groups.py": [["--tiny"], ["--tiny", "--strings", "--chunks", "3", "--level", "0.9", "--replicates", "20"]],
     "coverage.py": [["--tiny"], ["--tiny", "--weights", "1"]],
     "hostile.py": [["--tiny"], ["--tiny", "--method", "OQT", "PACC", "unfold"]],
     "make_reviews.py": [["reviews"]],

@@ -330,9 +330,9 @@ def test_measures_may_be_functions(problem):
 
 def test_columns_that_are_not_there_are_named(problem):
     search = problem.search(oq.PACC(CROSSED), {}, problem.both, measure=["nmd", "rnod"])
-    with pytest.raises(ValueError, match="protocol must be given where there are several: 'APP', 'APP-OQ'"):
+    with pytest.raises(ValueError, match="protocol must be given if there are several: 'APP', 'APP-OQ'"):
         search.best()
-    with pytest.raises(ValueError, match="measure must be given where there are several: 'nmd', 'rnod'"):
+    with pytest.raises(ValueError, match="measure must be given if there are several: 'nmd', 'rnod'"):
         search.best("APP")
     with pytest.raises(ValueError, match="protocol must be one of 'APP', 'APP-OQ', got 'NPP'"):
         search.best("NPP", "nmd")

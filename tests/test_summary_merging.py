@@ -1,4 +1,4 @@
-"""A million items in twenty thousand groups: portions in any order give what all items at once give."""
+"""A million items in twenty thousand groups: chunks in any order give what all items at once give."""
 
 from functools import lru_cache
 
@@ -56,8 +56,8 @@ def test_portions_in_any_order_merge_to_the_whole(name):
     P = quantifier.solve(whole).p
     rng = generator(2)
     for n_portions in (1, 7, 100):
-        portions = np.array_split(rng.permutation(N_ITEMS), n_portions)
-        parts = [quantifier.summarize(S[rows], oq.Samples.from_groups(groups[rows]), checks=True) for rows in portions]
+        chunks = np.array_split(rng.permutation(N_ITEMS), n_portions)
+        parts = [quantifier.summarize(S[rows], oq.Samples.from_groups(groups[rows]), checks=True) for rows in chunks]
         found = merged_pairwise([parts[i] for i in rng.permutation(n_portions)])
         assert found.keys.tolist() == list(range(N_GROUPS))
         assert_array_equal(found.n_items, whole.n_items)

@@ -23,7 +23,7 @@ from ordinalq.cli import main
 from ordinalq.io.table import open_table
 from ordinalq.samples.keys import Keys
 from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
-from ordinalq.tables.grouping import tidied
+from ordinalq.tables.grouping import labelled_rows, tidied
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
 from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
@@ -152,8 +152,8 @@ def test_portions_give_what_the_whole_table_gives(method, tmp_path, monkeypatch)
     whole = predict_table(model, file, by="product", level=0.9)
     expected = model.predict_groups(frame, by="product", level=0.9)
     monkeypatch.setattr("ordinalq.io.table.PORTION_ROWS", 7)
-    portions = predict_table(model, file, by="product", level=0.9)
-    for found in (whole, portions):
+    chunks = predict_table(model, file, by="product", level=0.9)
+    for found in (whole, chunks):
         pd.testing.assert_frame_equal(found.frame(), expected.frame(), atol=1e-5, check_dtype=False)
     assert summarize_table(model, file).keys.tolist() == ["all"]
 
@@ -535,3 +535,27 @@ def test_a_huge_number_is_called_an_outlier(cell, rng, tmp_path, capsys):
     path = written(frame, tmp_path / "train.csv")
     assert main(["fit", str(path), "--target", "mood", "--method", "PACC", "--out", str(tmp_path / "m.oq")]) == 2
     assert "line 9: expected a number below 1e+30, not an outlier, in column 'x'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("typo", ["55", "4.5"])
+def test_a_label_of_very_few_rows_that_does_not_fit_the_scale_is_questioned(typo):
+    labels = np.array([*"12345"] * 600, dtype=object)
+    labels[[7, 900]] = typo
+    frame = pd.DataFrame({"x": np.arange(3000.0), "stars": labels})
+    with pytest.raises(ValueError, match=rf"do not fit the others: .*{typo}.* \(2\), of 3,000 rows. Correct them"):
+        labelled_rows(frame, "stars", None, False)
+    named = sorted({*labels}, key=float)
+    assert labelled_rows(frame, "stars", named, False)[2] == 0
+
+
+def test_rare_ends_of_a_scale_are_not_questioned():
+    labels = [*"6789"] * 300 + ["10"] * 300 + ["0", "2", "3"]
+    frame = pd.DataFrame({"x": np.arange(float(len(labels))), "nps": labels})
+    assert len(labelled_rows(frame, "nps", None, False)[1]) == len(labels)
+
+
+def test_a_misspelt_word_of_a_known_scale_is_named():
+    labels = ["unhappy", "neutral", "happy"] * 100 + ["hapyp"]
+    frame = pd.DataFrame({"x": np.arange(float(len(labels))), "mood": labels})
+    with pytest.raises(ValueError, match=r"do not fit the others: .*hapyp.* \(1\), of 301 rows"):
+        labelled_rows(frame, "mood", None, False)

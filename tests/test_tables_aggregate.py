@@ -103,7 +103,7 @@ def test_what_is_finished_is_not_done_again(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(oq.TableModel, "scores", lambda self, X: scored.append(len(X)) or scores(self, X))
     assert predict_table(model, table, by="shop", level=0.9, finished=kept).frame().equals(expected)
     assert scored == []
-    # A damaged portion is made again, another model and a changed file have nothing in common with it.
+    # A damaged chunk is made again, another model and a changed file have nothing in common with it.
     next((tmp_path / "kept").glob("*.npz")).write_bytes(b"nonsense")
     assert predict_table(model, table, by="shop", level=0.9, finished=kept).frame().equals(expected)
     assert scored == [1250]
@@ -149,7 +149,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bytes(folder, tmp_path, monke
     for moment in range(3):
         process = subprocess.Popen(command(out, "--resume"), stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 240  # enough for a machine that does other things too
-        # Three portions more than the last time; it may be in the middle of writing one.
+        # Three chunks more than the last time; it may be in the middle of writing one.
         while len(list(kept.glob("*.json")) if kept.exists() else []) < 3 * (moment + 1):
             assert time.monotonic() < deadline
             assert process.poll() is None

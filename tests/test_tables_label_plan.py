@@ -55,7 +55,7 @@ def test_labels_may_come_back_twice_and_be_read_alone(tmp_path, kind):
     for chosen, labels in (([0, 1], [4, 5]), ([1, 3], [2, 1])):
         file.files[0].fill(returned(tmp_path, PLACES[kind], chosen, labels))
     assert file.columns() == [*ROWS, "stars"]
-    [frame] = file.portions(["stars"])
+    [frame] = file.chunks(["stars"])
     assert frame["stars"].tolist() == ["4", "2", None, "1"]
     assert file.read(["n", "stars"]).columns.tolist() == ["n", "stars"]
 
@@ -74,7 +74,7 @@ def test_numbers_are_the_same_however_they_are_written(tmp_path):
     labels = write(drawn, tmp_path / "returned.csv")
     file = write(rows.assign(shop="a"), tmp_path / "table.csv")
     file.files[0].fill(ReturnedLabels(labels, "stars"))
-    [frame] = file.portions(["price", "stars"], numbers=["price"])
+    [frame] = file.chunks(["price", "stars"], numbers=["price"])
     assert frame["price"].dtype == float
     assert frame["stars"].tolist() == ["1", "2", "3", "4"]
 

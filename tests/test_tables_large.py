@@ -45,7 +45,7 @@ def test_rows_are_drawn_from_all_of_the_table_and_each_group(folder, caplog):
     counts, sizes = found["shop"].value_counts(), whole["shop"].value_counts()
     assert counts["tiny"] >= 1
     np.testing.assert_allclose(counts[["small", "large"]] / sizes[["small", "large"]], 0.1, rtol=0.05)
-    assert "learned from 400 of 4,000 rows, 10 % of each of 3 values of 'shop'" in caplog.text
+    assert "learned from 400 of 4,000 rows, 10% of each of 3 values of 'shop'" in caplog.text
     # In order, none twice, from both files alike.
     values = found["x"].tolist()
     positions = [whole["x"].tolist().index(value) for value in values]
@@ -60,8 +60,8 @@ def test_rows_are_drawn_from_all_of_the_table_and_each_group(folder, caplog):
 def test_draws_are_uniform(folder, monkeypatch):
     """Each row is drawn as often as any other: 200 draws of 100 of 4000 rows."""
     table = open_table(folder / "parts")
-    frames = list(table.portions())
-    monkeypatch.setattr(type(table), "portions", lambda self, *a, **k: iter(frames))
+    frames = list(table.chunks())
+    monkeypatch.setattr(type(table), "chunks", lambda self, *a, **k: iter(frames))
     monkeypatch.setattr(aggregate.logger, "disabled", True)
     place = {value: i for i, value in enumerate(pd.concat(frames)["x"])}
     hits = np.zeros(4000)
@@ -79,7 +79,7 @@ def test_fit_learns_from_some_rows(folder, tmp_path, capsys, caplog):
     fit = [*map(str, fit), "--out", str(tmp_path / "m.oq"), "--max-items"]
     assert main([*fit, "600"]) == 0
     assert "fitted on 600 items" in capsys.readouterr().out
-    assert "learned from 600 of 4,000 rows, 15 % of each of 3 values of 'stars'" in caplog.text
+    assert "learned from 600 of 4,000 rows, 15% of each of 3 values of 'stars'" in caplog.text
     assert main([*fit, "2"]) == 2
     assert "--max-items must be at least the number of groups, 3, got 2" in capsys.readouterr().err
 

@@ -62,9 +62,9 @@ def test_what_is_said():
         "rare": {"1": 12}, "twice": 0.76,
     }  # fmt: skip
     assert sentences(found, [1, 2, 4, 5], "stars") == [
-        ("accuracy", "72 % of the items, held out; always saying 5 would be right in 68 %"),
+        ("accuracy", "72% of the items, held out; always saying 5 would be right in 68%"),
         ("distance", "off by 0.40 stars on average; always saying 5 by 0.60"),
-        ("labels", "twice as many may raise the accuracy to about 76 %"),
+        ("labels", "twice as many may raise the accuracy to about 76%"),
         ("rare", "fewer than 30 items of 1 (12): label more of these first"),
         ("absent", "no item is labelled 3: shares of it cannot be estimated; label some if there are any"),
     ]
@@ -81,7 +81,7 @@ def test_fit_says_it(tmp_path, capsys):
     ]
     assert main(call) == 0
     out = capsys.readouterr().out
-    assert "always saying 5 would be right in 54 %" in out
+    assert "always saying 5 would be right in 54%" in out
     assert "stars on average" in out
     assert "fewer than 30 items of 4 (12)" in out
     assert "no item is labelled 1 or 2: shares of these cannot be estimated" in out

@@ -178,7 +178,7 @@ def test_picture_has_means_with_a_band_and_shares(rng):
     P = rng.dirichlet(60 * SHARES, 5)
     top, bottom = plot_trend(by_hand(P=P), xlabel="stars")
     assert_allclose(top.lines[0].get_ydata(), P @ np.arange(1, 5))
-    assert top.get_title(loc="left") == "mean of stars, band: 90 % intervals"
+    assert top.get_title(loc="left") == "mean of stars, band: 90% intervals"
     heights = np.array([[bar.get_height() for bar in container] for container in bottom.containers])
     assert_allclose(heights.T, 100 * P)
     lines = plot_trend(by_hand(4, groups=pd.DataFrame({"shop": list("aabb"), "month": [1, 2, 1, 2]})))

@@ -61,7 +61,7 @@ def test_errors_are_those_of_repeated_experiments(name, rng):
     method = METHODS[name]
     spectrum = oq.unfold(EXPECTED, M, method=method, variances=EXPECTED, **KNOWN)
     toys = oq.solve(rng.poisson(EXPECTED, size=(3000, 6)), M, spectrum.method, **KNOWN, counts=True)
-    # 3000 toys know a standard deviation to 1.3 %, 5 of which are allowed; the rest is curvature.
+    # 3000 toys know a standard deviation to 1.3%, 5 of which are allowed; the rest is curvature.
     assert_allclose(spectrum.statistical_error, toys.std(axis=0, ddof=1), rtol=0.10)
 
 
@@ -222,7 +222,7 @@ def test_linear_and_toy_propagation_agree(observed):
     toys = oq.unfold(observed, M, n_df=5, systematics=sources, propagation="toys", n_toys=60, **KNOWN)
     for name in sources:
         a, b = (np.sqrt(np.diag(spectrum.systematic[name])) for spectrum in (linear, toys))
-        # 60 toys know a standard deviation to 9 %; what is not linear adds to that.
+        # 60 toys know a standard deviation to 9%; what is not linear adds to that.
         assert (np.abs(b - a) <= 0.45 * a + 0.01 * linear.counts).all()
     assert_allclose(linear.covariance, linear.statistical + sum(linear.systematic.values()))
 
@@ -392,7 +392,7 @@ def test_empty_bins_have_the_error_of_bins_that_could_be_negative(rng):
     empty = fit.T[:, -1] <= 0
     assert empty.mean() > 0.2
     error = np.sqrt(C[empty, -1, -1])
-    # Without an error intervals of 95 % would miss in all of these.
+    # Without an error intervals of 95% would miss in all of these.
     assert (truth[-1] <= 2 * error).mean() > 0.9
     assert np.linalg.eigvalsh(C).min() > 0
 

@@ -14,7 +14,7 @@ def _places(parts: dict[str, str]) -> dict[str, str]:
     return {name: f"ordinalq.{module}:{name}" for module, names in parts.items() for name in names.split()}
 
 
-# Alias -> module:name; a part that gets another name keeps its alias in a line of its own, below these.
+# Alias -> module:name; a part that gets another name keeps its alias in a separate line below these.
 ALIASES = _places(
     {
         "quantifiers.counting": "CC PCC",

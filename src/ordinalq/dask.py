@@ -13,14 +13,15 @@ from ordinalq.tables.grouping import By
 if TYPE_CHECKING:
     from ordinalq.inference.estimates import Estimates
     from ordinalq.io.table import Table
-    from ordinalq.tables.aggregate import Portion
+    from ordinalq.tables.aggregate import Chunk
 
 
 def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_ITEMS, **how: Any) -> "Estimates":
     """Estimate the class distribution of each group of rows of a Dask frame.
 
-    Rows are scored where they are; sums (or the scores of all items of a group, where a method needs them) go to the
-    workers that estimate a block of groups. The result is that of ``model.predict_groups`` on one machine.
+    Rows are scored on the workers that have them; sums (or the scores of all items of a group, where a method needs
+    them) go to the workers that estimate a block of groups. The result is that of ``model.predict_groups`` on one
+    machine.
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
     frame : dask.dataframe.DataFrame
         Rows with the columns that the model was fitted on.
     by : str or list of str
-        Columns of the groups; rows without a value are a group of their own, the last.
+        Columns of the groups; rows without a value form one group, the last.
     max_items : int, default=10,000,000
         Items of one group that a task takes, for methods that need all of them; more are an error.
     **how
@@ -53,7 +54,7 @@ def read_table(task: core.Task, file: "Table") -> Any:
 def _finish(
     task: core.Task, sent: Any, parts: Sequence[Any], file: "Table | None" = None, max_items: int = core.MAX_ITEMS
 ) -> Any:
-    """Score parts where they are, bring the sums of each block of groups together and estimate them there."""
+    """Score parts on their workers, merge the sums of each block of groups and estimate them there."""
     dask: Any = import_module("dask")
     parts = dask.persist(*parts)
     known = dask.compute(*(_step("facts")(part) for part in parts))
@@ -80,8 +81,8 @@ def _step(name: str, **options: Any) -> Any:
     return _delayed(core.remote("dask", name), **options)
 
 
-def _split(layout: core.Layout, part: "Portion") -> list[Any]:
-    """Return what a part has of each block, None where that is nothing."""
+def _split(layout: core.Layout, part: "Chunk") -> list[Any]:
+    """Return what a part has of each block, None if that is nothing."""
     found = layout.split(part.summary)
     return [found.get(number) for number in range(len(layout.slices))]
 

@@ -1,8 +1,8 @@
 """Representations f: what of an item is averaged over a sample and over each class.
 
 `HardVotes` and `Posteriors` take the classifier's word, `Histograms` bins each feature or posterior, `MeanDistances`
-measures how far an item is from each class, `RankHistogram` bins the expected class index, `Partition` the leaves of a
-decision tree. Shapes: scores S (N, n), features X (N, d'), labels as codes (N,), representation F (N, d).
+measures the distance of an item from each class, `RankHistogram` bins the expected class index, `Partition` the leaves
+of a decision tree. Shapes: scores S (N, n), features X (N, d'), labels as codes (N,), representation F (N, d).
 """
 
 from abc import ABC, abstractmethod
@@ -52,7 +52,7 @@ class Representation(BaseEstimator, ABC):
         """Return f of each item, (N, d), as an array or as positions of ones."""
 
     def frequency_width(self, F: Floats | OneHot) -> int | None:
-        """Return the length of the blocks of F (N, d) that sum to one for every item, or None where there are none."""
+        """Return the length of the blocks of F (N, d) that sum to one for every item, or None if there are none."""
         return F.width if isinstance(F, OneHot) else None
 
 

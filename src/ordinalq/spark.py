@@ -37,9 +37,10 @@ MOST_SAMPLES, MOST_ITEMS = 2**16, 2**18
 def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_ITEMS, **how: Any) -> Any:
     """Estimate the class distribution of each group of rows of a Spark frame.
 
-    Rows are scored where they are (``mapInArrow``); sums (or the scores of all items of a group, where a method needs
-    them) go to the executors that estimate a block of groups (``groupBy``, ``applyInArrow``). The names of all groups
-    and their numbers of items pass through the driver. The rows are those of ``model.predict_groups(...).frame()``.
+    Rows are scored on the workers that have them (``mapInArrow``); sums (or the scores of all items of a group, where a
+    method needs them) go to the executors that estimate a block of groups (``groupBy``, ``applyInArrow``). The names of
+    all groups and their numbers of items pass through the driver. The rows are those of
+    ``model.predict_groups(...).frame()``.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def _told() -> Iterator[None]:
 def _laid_out(
     task: core.Task, sent: Any, parts: Any, file: "Table | None" = None, max_items: int = core.MAX_ITEMS
 ) -> tuple[Any, core.Layout]:
-    """Compute parts where they are; return them, and the blocks of all groups."""
+    """Compute parts on the workers that have them; return them, and the blocks of all groups."""
     kept = parts.persist()
     known = _collected(kept.mapInArrow(_remote("facts", sent), ROW))
     return kept, core.layout(task, known, file, max_items)
@@ -149,8 +150,8 @@ def _scored(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     task, waiting, number = core.received(sent), [], 0
     origin = f"{TaskContext.get().partitionId():06d}"
     for batch in batches:
-        portion = core.scored(task, _frame(batch))
-        waiting += [] if portion is None else [portion]
+        chunk = core.scored(task, _frame(batch))
+        waiting += [] if chunk is None else [chunk]
         samples, items = (sum(len(one.summary) for one in waiting), sum(one.n_items for one in waiting))
         if samples > MOST_SAMPLES or (items > MOST_ITEMS and not task.quantifier.traits.uses_sample_means):
             yield _row(0, f"{origin}-{number:06d}", together(waiting))
@@ -163,8 +164,8 @@ def _read(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
     """Yield the sums over the groups of pieces of files."""
     task = core.received(sent)
     for row in _rows(batches):
-        if (portion := core.scored_block(task, *core.unpacked(row["body"]))) is not None:
-            yield _row(0, row["origin"], portion)
+        if (chunk := core.scored_block(task, *core.unpacked(row["body"]))) is not None:
+            yield _row(0, row["origin"], chunk)
 
 
 def _facts(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

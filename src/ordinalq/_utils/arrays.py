@@ -20,7 +20,7 @@ def read_header(stream: IO[bytes], size: int) -> Header:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
-    except Exception as error:  # whatever the parser of headers makes of rubbish
+    except Exception as error:  # any error of the parser of headers
         raise ValueError(f"an array in it cannot be read: {type(error).__name__}") from error
     n_bytes = math.prod(shape) * dtype.itemsize
     if dtype.hasobject or min(shape, default=0) < 0 or stream.tell() + n_bytes != size:

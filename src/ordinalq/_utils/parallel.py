@@ -30,7 +30,7 @@ _watching = threading.Event()
 
 
 class Watched:
-    """A function whose worker process ends by itself when the process that started it is gone, however it ended.
+    """A function whose worker process ends when its parent process has ended.
 
     Workers of joblib wait for more work otherwise, for minutes, with all that they have read in memory. It is called in
     the worker, ``delayed(Watched(function))(...)``.
@@ -49,7 +49,7 @@ class Watched:
 
 
 def watch(parent: int) -> None:
-    """End this worker when its parent is gone. As an initializer it also serves one that no call has reached yet."""
+    """End this worker when its parent has ended. As an initializer it also serves one that no call has reached yet."""
     if not _watching.is_set():
         _watching.set()
         threading.Thread(target=_watch, args=(parent,), daemon=True).start()
@@ -64,7 +64,7 @@ def _watch(parent: int) -> None:
 def in_order(
     function: Callable[..., Result], shared: Any, calls: Iterable[tuple[Any, ...]], n_jobs: int = 1
 ) -> Iterator[Result]:
-    """Yield function(shared, *call) of each call, in their order, whoever of `n_jobs` processes has computed it.
+    """Yield function(shared, *call) of each call, in their order, computed by `n_jobs` processes.
 
     The function is at the top of a module, so that workers find it; each worker gets `shared` once. BLAS and OpenMP
     have one thread, also without workers: products of a block are small, and idle threads would use the CPU.

@@ -1,6 +1,6 @@
 """Progress of long work, as records of the logger ``ordinalq.progress``.
 
-Without a handler nothing is said. Work may be inside a step of other work: :class:`Far` adds up.
+Without a handler nothing is reported. Work may be inside a step of other work: :class:`Far` adds up.
 """
 
 import logging
@@ -40,7 +40,7 @@ def along(what: str, items: Iterable[tuple[Item, int]], of: int) -> Iterator[Ite
 
 
 class Far(logging.Handler):
-    """Adds up how far nested work has come: `part`, from 0 to 1 and never less than before, and `what` is done."""
+    """Adds up the progress of nested work: `part`, from 0 to 1 and never less than before, and `what` is done."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,6 +67,6 @@ class Far(logging.Handler):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Listen no more."""
+        """Remove the handler."""
         logger.removeHandler(self)
         logger.setLevel(logging.NOTSET)

@@ -37,9 +37,9 @@ def percent(part: float, digits: int | None = None) -> str:
     """Return a part of the whole in per cent, with this many digits, or as many as it has.
 
     >>> percent(0.95), percent(0.975), percent(0.7213, 0)
-    ('95 %', '97.5 %', '72 %')
+    ('95%', '97.5%', '72%')
     """
-    return f"{100 * part:g} %" if digits is None else f"{100 * part:.{digits}f} %"
+    return f"{100 * part:g}%" if digits is None else f"{100 * part:.{digits}f}%"
 
 
 def shortened(names: Sequence[str], length: int) -> list[str]:
@@ -128,7 +128,7 @@ def screen(min_width: int = 0) -> "Console":
     """Return the terminal; where it is narrower than `min_width`, lines are broken rather than cut."""
     from rich.console import Console
 
-    # Names come from files: nothing in them is markup, and numbers get no colours of their own.
+    # Names come from files: nothing in them is markup, and numbers are not coloured.
     found = Console(markup=False, highlight=False, emoji=False)
     found.width = max(found.width, min_width)
     return found
@@ -152,8 +152,8 @@ def table(
     Its cells are cut, distinct as they were, or with `wrap` broken at words: then nothing is lost.
 
     Headings may have several lines, separated by "\n"; cells of type :class:`Bold` stand out, and a line is drawn below
-    the rows `ends`. The first 40 rows are shown; where there are more, of which `total` counts those that were not
-    given, a last line says how many, with a `hint` where to see them.
+    the rows `ends`. The first 40 rows are shown; if there are more, of which `total` counts those that were not
+    given, a last line gives their number, with a `hint` where to find them.
     """
     from rich import box
     from rich.table import Table

@@ -50,7 +50,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 
 def real_numbers(value: Any) -> Floats:
     """Return `value` as an array of floats; complex numbers, whose imaginary parts would be dropped, are an error."""
-    # First an array: of whatever only knows how to become one, NumPy's functions are not asked.
+    # First an array: objects that only convert to arrays do not work with NumPy's functions.
     array = np.asarray(value)
     if array.dtype.kind == "c":
         raise TypeError("complex numbers")

@@ -51,7 +51,7 @@ async def begin(site: Site, walk: Walk, title: str, job: Any, arguments: dict[st
 
 
 async def busy(request: Request, site: Site, walk: Walk) -> Response:
-    """Refuse to begin anything while work is under way."""
+    """Raise an error if work is under way."""
     raise Refused(BUSY, 409)
 
 
@@ -130,7 +130,7 @@ async def predict(request: Request, site: Site, walk: Walk) -> Response:
     asked = forms.asked_of(fields, walk.sample_preview)
     arguments = {"model": walk.model, "table": walk.sample, "asked": asked, "folder": walk.folder}
     await begin(site, walk, f"Estimating {walk.sample.shown}", work.predict, arguments, "answer", step="/results")
-    # What was asked before is forgotten, with its answer: the one is not shown beside the other.
+    # What was asked before is forgotten, with its answer: the one is not shown next to the other.
     walk.asked, walk.step = asked, "/new"
     walk.answer = walk.compared = walk.planned = None
     return go(walk)

@@ -96,7 +96,7 @@ class Guard:
         await answer(scope, receive, guarded)
 
     def _refused(self, request: Request) -> Response | None:
-        """Refuse requests for another host, or from another page."""
+        """Raise an error for requests for another host, or from another page."""
         headers: Headers = request.headers
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0] not in self.hosts:

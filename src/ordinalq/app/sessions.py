@@ -193,7 +193,7 @@ class Sessions:
         return self._sessions.get(key)
 
     def check_jobs(self) -> None:
-        """Refuse more work at the same time than the machine can do."""
+        """Raise an error if too much work runs at the same time."""
         if sum(walk.is_busy for session in self._sessions.values() for walk in session.walks.values()) >= MAX_JOBS:
             raise Refused(f"{MAX_JOBS} pieces of work are under way already: wait for one of them.", 429)
 

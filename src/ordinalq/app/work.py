@@ -136,15 +136,9 @@ class Planned(NamedTuple):
     needed: LabelsNeeded
     n_rows: int
 
-    @property
-    def typical(self) -> float:
-        """Median width with 100 labels in each group, NaN if it is not known."""
-        widths = self.needed.width_of_hundred
-        return float(np.nanmedian(widths)) if widths is not None and np.isfinite(widths).any() else np.nan
-
 
 class Compared(NamedTuple):
-    """Some groups beside each other."""
+    """Some groups next to each other."""
 
     estimates: Estimates
     comparison: Comparison

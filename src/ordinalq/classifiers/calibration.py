@@ -28,8 +28,8 @@ class Calibration(BaseEstimator):
         "bcts", bias-corrected temperature scaling (Alexandari et al., ICML 2020): one w for all classes; "vector": one
         per class; "none" leaves the scores alone.
     balanced : bool, default=False
-        Whether all classes count alike in the likelihood, however many items they have. The calibrated scores then are
-        the posteriors of a population in which all classes are equally frequent: ratios of densities.
+        Whether all classes have equal weight in the likelihood, however many items they have. The calibrated scores
+        then are the posteriors of a population in which all classes are equally frequent: ratios of densities.
     """
 
     def __init__(self, kind: str = "none", *, balanced: bool = False) -> None:
@@ -37,7 +37,7 @@ class Calibration(BaseEstimator):
         self.balanced = balanced
 
     def check(self) -> None:
-        """Refuse an unknown kind."""
+        """Raise ValueError for an unknown kind."""
         check_choice("calibration", self.kind, CALIBRATIONS)
 
     def fit(self, S: Floats, codes: Codes, weights: Weights | None = None) -> "Calibration":

@@ -45,7 +45,7 @@ def make_folds(
     """Return the training and the held-out items of each fold of items with codes and groups (N,).
 
     `cv` is a scikit-learn splitter or the number of stratified, shuffled folds (fewer if no class has that many items;
-    folds of whole groups where there are groups). With groups, `seen` refuses folds in which a class is held out that
+    folds of whole groups if there are groups). With groups, `seen` refuses folds in which a class is held out that
     is not among their training items.
     """
     with warnings.catch_warnings():
@@ -82,7 +82,7 @@ def _splitter(cv: Any, codes: Codes, groups: Codes | None, random_state: Any) ->
 
 
 def _check_groups(codes: Codes, groups: Codes, folds: list[tuple[Codes, Codes]]) -> None:
-    """Refuse folds by group in which a model would have to score a class that it has not seen."""
+    """Raise ValueError if a fold by group lacks a class that its model has to score."""
     for train, test in folds:
         unseen = np.setdiff1d(codes[test], codes[train])
         if len(unseen):
@@ -100,7 +100,7 @@ def _check_groups(codes: Codes, groups: Codes, folds: list[tuple[Codes, Codes]])
 def usable_weights(estimator: Any, sample_weight: Any, n_items: int) -> Floats | None:
     """Return the weights (N,) that a classifier, or the end of a pipeline, is to be fitted with.
 
-    None where there are none, and with a warning where it takes none.
+    None if there are none, and with a warning where it takes none.
     """
     if sample_weight is None:
         return None
@@ -134,7 +134,7 @@ MAX_LOST = 0.1
 class HeldOutScores(ClassifierMixin, BaseEstimator, ABC):
     """A classifier whose `fit` also gives ``held_out_scores_`` (N, n): its training items by models without them.
 
-    ``gives_posteriors_`` says whether scores are probabilities, not votes; columns follow ``classes_``.
+    ``gives_posteriors_`` is True if scores are probabilities, not votes; columns follow ``classes_``.
     """
 
     scores_training_items = True
@@ -304,7 +304,7 @@ class OutOfBag(HeldOutScores):
         if groups is not None:
             raise ValueError(
                 "groups must be None with out-of-bag scores: the trees that have not seen an item have seen others of "
-                "its group, so that groups would look more alike than they are; use CrossFitted(forest), whose folds "
+                "its group, so that groups would look more similar than they are; use CrossFitted(forest), whose folds "
                 "keep groups together."
             )
         w = usable_weights(self.estimator, sample_weight, len(y))
@@ -407,10 +407,10 @@ def remember_features(estimator: Any, fitted: Any) -> None:
 
 
 def default_classifier() -> Any:
-    """Return the classifier of those who name none."""
+    """Return the default classifier."""
     from sklearn.linear_model import LogisticRegression
 
-    # A hundred steps, scikit-learn's default, are too few for items that nobody has scaled.
+    # A hundred steps, scikit-learn's default, are too few for items that are not scaled.
     return LogisticRegression(max_iter=1000)
 
 

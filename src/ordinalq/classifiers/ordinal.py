@@ -6,7 +6,7 @@ What to use when:
 
 * :class:`OrdinalLogisticAT` and :class:`OrdinalLogisticIT` learn the cuts and give posteriors, so every
   quantifier can use them. AT charges an item for all thresholds, so that an error costs the more the farther
-  it goes; IT charges it for the two thresholds of its own class only.
+  it goes; IT charges it for the two thresholds of its class only.
 * :class:`OrdinalRidge` and :class:`LeastAbsoluteDeviation` regress on the codes 0..n-1 and round. They give
   no posteriors and therefore serve the quantifiers that count votes.
 """
@@ -108,7 +108,7 @@ def _class_weights(class_weight: Any, classes: Array, totals: Floats) -> Floats:
     if isinstance(class_weight, dict):
         labels = classes.tolist()
         stray = [label for label in class_weight if label not in labels]
-        # A fold may lack a class; but a class without weight beside a weight without class is misspelt.
+        # A fold may lack a class; but a class without weight next to a weight without class is misspelt.
         if stray and not set(labels) <= set(class_weight):
             raise ValueError(f"class_weight has {stray[0]!r}, which is not one of the classes {labels}.")
         factors = [check_real(f"class_weight[{c!r}]", class_weight.get(c, 1.0), low=0) for c in labels]
@@ -126,7 +126,7 @@ def project(estimator: Any, X: Any) -> Floats:
 
 
 def ordinal_tags(tags: Any) -> Any:
-    """Tell scikit-learn that X may be sparse and that classes are learnt only in their order along a line."""
+    """Return scikit-learn tags: X may be sparse, classes are learned along a line."""
     tags.input_tags.sparse = True
     tags.classifier_tags.poor_score = True
     return tags
@@ -138,7 +138,7 @@ WHITENED_FEATURES = 2048
 # Added to the curvature of the standardized features, relative to it: columns that are constant or repeat
 # each other then leave the factor regular. It only chooses variables, so the optimum is untouched.
 JITTER = 1e-10
-# Steps after which a whitened problem is whitened anew; only almost separable classes need so many.
+# Steps after which a whitened problem is whitened again; only almost separable classes need so many.
 STEPS_PER_CHART = 50
 # Least curvature of an item in a new chart, relative to the largest: it stays regular where all lie far away.
 LEAST_STEEPNESS = 1e-6
@@ -214,7 +214,7 @@ class OrdinalLogisticAT(_ThresholdLogistic):
 
     S_ik = +1 if k >= y_i and -1 otherwise. The sum is convex, so a local minimum is the minimum. L-BFGS-B
     seeks it in (w, theta_0, increments >= 0), after an exact change of variables thanks to which it converges
-    whatever the scale of the features. (The penalty does depend on their scale.)
+    for any scale of the features. (The penalty does depend on their scale.)
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class OrdinalLogisticIT(_ThresholdLogistic):
 
 
 class Minimum(NamedTuple):
-    """Where the threshold loss is smallest: w (d,), theta (n-1,), its value, and the number of steps."""
+    """Minimum of the threshold loss: w (d,), theta (n-1,), its value, and the number of steps."""
 
     w: Floats
     theta: Floats

@@ -65,7 +65,7 @@ class Choice(NamedTuple):
 def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_state: Any = 0) -> Choice:
     """Return the members of a stack that suit labelled items (N, ...), unfitted, within a budget.
 
-    Columns of a frame that are no numbers become categories; `groups` says whether there are training groups.
+    Columns of a frame that are not numbers become categories; `groups` is True if there are training groups.
     """
     check_choice("budget", budget, BUDGETS)
     kind = kind_of(X)
@@ -93,7 +93,7 @@ def kind_of(X: Any) -> str:
 
 
 def _encoder(X: Any) -> Any:
-    """Return an unfitted encoder for frames with columns that are no numbers or have gaps, None for all else."""
+    """Return an unfitted encoder for frames with other columns than numbers or with missing values, else None."""
     if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
         # Members refuse complex numbers, with scikit-learn's own words.
         if issparse(X) or np.iscomplexobj(X) or not np.isnan(np.asarray(X, dtype=np.float64)).any():
@@ -211,10 +211,10 @@ Part = tuple[Callable[[int, bool, int], Any], str]
 TREES = "boosted trees: a regressor of the class index that finds steps and interactions"
 SMOOTH = "kernel ridge regression: a regressor that finds smooth functions of few columns"
 NETWORK = "neural network: a regressor halfway between the two"
-FOREST = "random forest: a classifier, where neighbouring classes do not look alike"
+FOREST = "random forest: a classifier, for neighbouring classes that differ"
 LINE = "ridge regression: a regressor that copes with many columns and few items"
 LOGISTIC = "logistic regression: a classifier that copes with many columns and few items"
-ALIKE = "logistic regression: a classifier for many columns; all classes count alike"
+ALIKE = "logistic regression: a classifier for many columns; all classes have equal weight"
 
 MEMBERS: dict[str, dict[str, list[Part]]] = {
     "table": {
@@ -266,7 +266,7 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
 #
 #     P(y <= k | x) = Phi((theta_k - a.g(x)) exp(-b.h(x))),   theta_0 < ... < theta_{n-2},
 #
-# where g(x) are predictions of the index and h(x) says how far they may be off. Classes share the line a.g, so that a
+# where g(x) are predictions of the index and h(x) their expected deviation. Classes share the line a.g, so that a
 # rare one borrows from its neighbours: all that is its own is a threshold.
 
 
@@ -275,7 +275,7 @@ LOG_ROOT = 0.5 * np.log(2 * np.pi)
 # Least expected deviation that counts, in classes: below it, its logarithm says nothing.
 LEAST_DEVIATION = 0.02
 # Strength of the pull of a and b towards zero, in items: it only matters where classes are separated perfectly, or
-# where there are about as many items as parameters.
+# if there are about as many items as parameters.
 PULL = 1.0
 # Directions of g whose scatter is below this part of the largest repeat the others.
 REPEATED = 1e-8
@@ -307,7 +307,7 @@ class OrderedProbit(BaseEstimator):
         """Fit thresholds, location and spread.
 
         G (N, m) are predictions of the class index made without the item, v (N,) their expected absolute deviations or
-        None where nobody knows, codes (N,) classes 0..n-1, each with an item.
+        None if not known, codes (N,) classes 0..n-1, each with an item.
         """
         n = int(codes.max()) + 1
         mean = G.mean(axis=1)
@@ -421,7 +421,7 @@ def _start(Z: Floats, codes: Codes, n: int, n_spread: int) -> Any:
     return np.concatenate([[first], np.full(n - 2, -np.log(noise)), a / noise, np.zeros(n_spread)])
 
 
-# Logarithms of the posteriors of an ordered probit below this are no more believed.
+# Logarithms of the posteriors of an ordered probit below this are ignored.
 LEAST_LOGARITHM = -30.0
 
 
@@ -724,9 +724,9 @@ def _with_items_of(tags: Any, parts: Sequence[Any] | None) -> Any:
 
 
 def _fitted(regressors: Sequence[Any], spread: Any, X: Any, index: Floats, train: Codes) -> list[Any]:
-    """Return regressors of the index and, last, one of how far their mean is off, all fitted on the same items.
+    """Return regressors of the index and, last, one of the deviation of their mean, all fitted on the same items.
 
-    Deviations of these very items are too small, but all that is asked of them is where they are larger than elsewhere;
+    Deviations of these items are too small, but all that is asked of them is where they are larger than elsewhere;
     and those by models of other folds would know the items of this one.
     """
     part = _safe_indexing(X, train)

@@ -48,7 +48,7 @@ WORD = 11
 ROLES = ("the target", "the group", "the weight")
 # Seconds after which one wants to know that something goes on.
 PATIENCE = 2.0
-# Characters of what is being done beside a bar.
+# Characters of what is being done next to a bar.
 DESCRIPTION = 30
 
 
@@ -66,7 +66,7 @@ def prevalences(estimates: "Estimates") -> None:
     items = {"items": [f"{n:,}{SINGLE if n == 1 else ''}" for n in shown.n_items]}
     last = {estimates.scale.name: means, **({"fit": marks[: len(shown)]} if marks else {})}
     beside = [*list(groups.items())[1:], *items.items(), *last.items()]
-    # What is left beside 8 characters of the first name and all other columns.
+    # What is left next to 8 characters of the first name and all other columns.
     room = screen().width - MIN_WIDTH - sum(GAP + max(map(len, [name, *cells])) for name, cells in beside)
     classes, sign, legend = _class_columns(estimates, shown.prevalences, room)
     apart = sum(GAP + max(map(len, [name, *cells])) for name, cells in classes.items()) > room
@@ -102,7 +102,7 @@ def _class_columns(estimates: "Estimates", P: Any, room: int) -> tuple[dict[str,
     names = [plain(str(label)) for label in estimates.classes]
     numbers = [str(i) for i in range(1, len(names) + 1)]
     legend = ", ".join(map(" = ".join, zip(numbers, names, strict=True)))
-    kinds = [(names, " %", False), (names, "", False), (names, "", True), (numbers, "", False), (numbers, "", True)]
+    kinds = [(names, "%", False), (names, "", False), (names, "", True), (numbers, "", False), (numbers, "", True)]
     if max(map(len, names)) <= max(map(len, numbers)):
         kinds = kinds[:3]
     for heads, sign, tight in kinds:
@@ -284,7 +284,7 @@ def charts(estimates: "Estimates") -> None:
 
 
 def bars(title: str, estimate: "Estimates") -> None:
-    """Print one bar per class of a single estimate, from 0 to 100 %; with intervals, these beside it."""
+    """Print one bar per class of a single estimate, from 0 to 100%; with intervals, these next to it."""
     console = screen()
     if title:
         console.print(f"\n{plain(title)}", overflow="ellipsis", no_wrap=True)
@@ -295,7 +295,7 @@ def bars(title: str, estimate: "Estimates") -> None:
     room = max(10, min(50, console.width - width - 28))
     p = estimate.prevalences[0]
     for i, name in enumerate(shortened(names, width)):
-        line = f"  {name:>{width}}  {_bar(float(p[i]), room)} {100 * p[i]:3.0f} %"
+        line = f"  {name:>{width}}  {_bar(float(p[i]), room)} {100 * p[i]:3.0f}%"
         if estimate.bounds is not None:
             line += f"  ({100 * estimate.lower[0, i]:.0f} to {100 * estimate.upper[0, i]:.0f})"
         console.print(line, overflow="crop", no_wrap=True)
@@ -425,6 +425,6 @@ def percentages(p: Any, classes: Sequence[Any]) -> str:
     """Return a distribution as one line.
 
     >>> percentages([0.25, 0.5, 0.25], [1, 2, 3])
-    '1: 25 %, 2: 50 %, 3: 25 %'
+    '1: 25%, 2: 50%, 3: 25%'
     """
-    return ", ".join(f"{label}: {100 * x:.0f} %" for label, x in zip(classes, np.asarray(p), strict=True))
+    return ", ".join(f"{label}: {100 * x:.0f}%" for label, x in zip(classes, np.asarray(p), strict=True))

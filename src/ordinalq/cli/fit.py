@@ -243,7 +243,7 @@ def evaluate(
     max_spool: MaxSpoolOption = 8.0,
     json: JsonOption = False,
 ) -> None:
-    """Measure the errors of a model on the groups of a labelled table, or on samples of it, beside simple estimates."""
+    """Measure the errors of a model on groups or samples of a labelled table, next to simple estimates."""
     from ordinalq.cli import display
     from ordinalq.io.table import open_table
     from ordinalq.tables.evaluate import compare_table, evaluate_table

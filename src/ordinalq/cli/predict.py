@@ -193,14 +193,14 @@ class Job:
         return fitted_quantifier(self.loaded)
 
     def check_resume(self, out: Path | None) -> None:
-        """Refuse to keep what is finished where nobody would find it, or of what cannot be read again."""
+        """Raise an error if --resume has no output file, or input that cannot be read again."""
         if out is None:
             raise ValueError("--resume needs --out: what is finished is kept beside it.")
         if str(self.table) == "-":
             raise ValueError("--resume needs a table in files, which can be read again, got standard input.")
 
     def finished(self, out: Path) -> "Finished":
-        """Return the folder beside the output that keeps what is finished."""
+        """Return the folder next to the output that keeps what is finished."""
         from ordinalq.tables.aggregate import Finished
         from ordinalq.version import __version__
 
@@ -221,7 +221,7 @@ class Job:
 
     @property
     def columns(self) -> list[str] | None:
-        """The columns of groups, where there are any."""
+        """The columns of groups, if there are any."""
         return columns_of(self.by, self.file)
 
     @contextmanager
@@ -275,7 +275,7 @@ class Where(NamedTuple):
     address: str | None = None
 
     def check(self, resume: bool) -> None:
-        """Refuse what no engine does."""
+        """Raise an error for what no engine does."""
         from ordinalq._utils.validation import check_choice
 
         check_choice("--engine", self.engine, ENGINES)
@@ -342,6 +342,8 @@ def _on_spark(task: Any, job: "Job", where: Where) -> Any:
 
 # Groups without a good fit that are named.
 NAMED = 20
+# Items of a group from which --best and --worst rank it.
+MIN_RANKED = 10
 # Groups in one file of a folder.
 PART_GROUPS = 100_000
 # Of the intervals of periods, where none is given.
@@ -398,6 +400,7 @@ def predict(
         if sum(option is not None for option in (sort, top, best, worst)) > 1:
             raise ValueError("--best and --worst are for one of them, without --sort and --top.")
         sort, top = ("mean", best) if worst is None else ("-mean", worst)
+        min_items = MIN_RANKED if min_items is None else min_items
     selection = {"sort": sort, "top": top, "min_items": min_items}
     selects = any(option is not None for option in selection.values())
     if selects and job.by is None:
@@ -424,6 +427,8 @@ def predict(
         return
     display.prevalences(estimates)
     display.others(estimates, n_groups)
+    if (best or worst) and min_items is not None and min_items > 1:
+        say(f"ranked by the estimated mean among groups with at least {min_items:,} items (--min-items 1: all)")
     display.assumption(estimates)
     display.basis(estimates)
     display.verdict(estimates)
@@ -694,6 +699,20 @@ def plan(
         display.sentences(f"Or, for all groups together: {found.spread}")
     if out is not None:
         say(f"written: {out}, {counted(found.needed.total, 'row')}, drawn at random within each group")
+        _say_next(job, out)
+
+
+def _say_next(job: Job, out: Path) -> None:
+    """Print the steps from rows to label to estimates with labels."""
+    from ordinalq.cli import display
+
+    column = job.labels or job.info.target or "LABELS"
+    by = "" if job.by is None else f" --by {job.by}"
+    display.labelled(
+        "next",
+        f"fill in {column} in {out}, copy it to the same rows of {job.table}, then: ordinalq predict {job.model} "
+        f"{job.table}{by} --labels {column} --interval 0.95",
+    )
 
 
 def _usual_width(job: Job, quantity: str) -> float:
@@ -740,6 +759,7 @@ def _draw_rows(
         display.sentences(f"{found.spread}")
     where = "all rows without a label" if found.group is None else f"the rows of {found.group} without a label"
     say(f"written: {out}, {len(found.rows):,} rows, drawn at random from {where}")
+    _say_next(job, out)
 
 
 def _spread_result(spread: "SpreadLabels | None") -> dict[str, Any]:
@@ -771,9 +791,9 @@ def _say_needed(needed: "LabelsNeeded") -> None:
     from ordinalq._utils.text import MAX_ROWS, table
     from ordinalq.cli.display import key_columns
 
-    if needed.width_of_hundred is not None and np.isfinite(needed.width_of_hundred).any():
-        first = f"100 labels in each group: {percent(needed.level)} intervals of the {_what(needed)} would be"
-        say(f"{first} {np.nanmedian(needed.width_of_hundred):.2f} wide (median of the groups)")
+    if np.isfinite(typical := needed.typical_width):
+        first = f"{needed.n_stated} labels in each group: {percent(needed.level)} intervals of the {_what(needed)}"
+        say(f"{first} would be {typical:.2f} wide (median of the groups with more rows)")
     groups = key_columns(needed.keys, len(needed.labels))
     headers = [*groups, "items", "labelled", "width now", "to label", "width then"]
     rows = [

@@ -28,7 +28,7 @@ SMALL = 30_000  # below this number of items the split is 1/2, 1/4, 1/4
 
 
 class Items(NamedTuple):
-    """Features X (N, d) and classes y (N,), integers in 0..n-1."""
+    """Features X (N, d) and classes y (N,), integers in 0..n-1, or -1 for unlabelled items of a pool."""
 
     X: Any
     y: Index
@@ -312,7 +312,8 @@ class Dataset:
     encoder : transformer or None
         Fitted on the training items; turns new rows of the source table into features.
     given : mapping (protocol, pool) -> Samples
-        Samples that were published with the data; all others are drawn.
+        Samples that were published with the data; all others are drawn. Samples of pools with unlabelled items must be
+        given, with their prevalences.
 
     Examples
     --------
@@ -348,15 +349,16 @@ class Dataset:
     @property
     def protocols(self) -> tuple[str, ...]:
         """Names of the protocols that apply, for :meth:`samples`."""
-        real = self.sampling.real is not None or ("real", "test") in self.given
-        return ("APP", "APP-OQ", "real") if real else ("APP", "APP-OQ")
+        known = all(getattr(self, pool).y.min() >= 0 for pool in POOLS)
+        drawn = ["APP", "APP-OQ", *(["real"] if self.sampling.real is not None else [])] if known else []
+        return tuple(dict.fromkeys([*drawn, *(name for name, _ in self.given)]))
 
     def samples(self, protocol: str, pool: str) -> Samples:
         """Draw the samples of a protocol from a pool; the same ones on every call.
 
         Parameters
         ----------
-        protocol : {"APP", "APP-OQ", "real"}
+        protocol : {"APP", "APP-OQ", "real"} or the name of given samples
             APP-OQ is the smoothest part of the samples that APP draws.
         pool : {"validation", "test"}
 
@@ -458,6 +460,6 @@ def repetition_note(dataset: Dataset) -> str:
 
 
 def check_settings(settings: Any, random_state: Any) -> None:
-    """Refuse settings and seeds that no loader knows."""
+    """Raise an error for settings and seeds that no loader knows."""
     check_choice("settings", settings, ("reference", "paper"))
     check_integer("random_state", random_state, minimum=0)

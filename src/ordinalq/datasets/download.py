@@ -167,7 +167,7 @@ def zenodo_archive(record: int, name: str, advice: str) -> Path:
 
 
 def openml_file(data_id: int, file_name: str) -> Path:
-    """Fetch the ARFF file of an OpenML data set, and keep beside it which column is the target."""
+    """Fetch the ARFF file of an OpenML data set, and keep next to it which column is the target."""
     advice = _put(file_name)
     description = fetch_json(f"{OPENML}/{data_id}", advice)["data_set_description"]
     path = fetch(description["url"], file_name, f"md5:{description['md5_checksum']}")
@@ -225,7 +225,7 @@ def _transfer(url: str, part: Path) -> None:
     if have:
         headers |= {"Range": f"bytes={have}-", "If-Range": known["validator"]}
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
-        if response.status_code == 416:  # nothing after what we have: begin anew
+        if response.status_code == 416:  # nothing after what we have: begin again
             validator_file.unlink(missing_ok=True)
             raise requests.ConnectionError(f"the server cannot continue after byte {have}")
         response.raise_for_status()

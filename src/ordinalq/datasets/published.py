@@ -1,7 +1,7 @@
 """The printed figures of the paper "Regularization-Based Methods for Ordinal Quantification", as data.
 
 `amazon_categories` and `fact_spectrum` are distributions that occur in nature; `results`, `protocols`,
-`ordinal_classifiers` and `grids` are the paper's tables, to be set beside our own.
+`ordinal_classifiers` and `grids` are the paper's tables, to be set next to our own.
 """
 
 import json

@@ -214,7 +214,7 @@ def _span_note(binning: Binning, target: Any, name: str) -> list[str]:
 
 
 def _check_features(table: pd.DataFrame, where: str) -> None:
-    """Refuse what no cell of a table of features can be: infinities and containers."""
+    """Raise an error for what no cell of a table of features can be: infinities and containers."""
     for name in table:
         column = table[name]
         if pd.api.types.is_float_dtype(column):

@@ -99,7 +99,7 @@ def of_means(quantifier: FittedQuantifier, summary: Summary, P: Floats, draws: D
         found = []
         for model, moved in models:
             samples, counts, shrink = replicate_samples(V, centre, n_items, draws)
-            # Within the composition that was drawn, or beside the one that was estimated.
+            # Within the composition that was drawn, or next to the one that was estimated.
             means = counts / samples.sizes[:, None] if draws.estimand == "sample" else centre
             noise = (samples.average(F) - means @ M.T) * shrink
             if moved is not None:
@@ -213,7 +213,7 @@ def rounded(P: Floats, n_items: Counts, rng: np.random.Generator) -> Counts:
 
 
 def composition(P: Floats, n_items: Counts | Floats) -> Floats:
-    """Return (N p + 1/2) / (N + n/2), (B, n): half an item of each class beside the estimate.
+    """Return (N p + 1/2) / (N + n/2), (B, n): half an item of each class next to the estimate.
 
     Where the estimate is zero the class may still be there, and its items would scatter too.
     """

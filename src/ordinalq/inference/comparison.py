@@ -17,6 +17,8 @@ from ordinalq.samples.labels import Scale
 SHOWN = 20
 # Probabilities nearer to 0 or 1 are said to be beyond this: the normal tails are no better known.
 SURE = 0.001
+# Probability of the order of the means from which "at every cut" is stated.
+LIKELY = 0.9
 # Standard deviations and differences that are zero but for rounding errors.
 ROUNDING = 1e-12
 
@@ -130,7 +132,7 @@ class Comparison:
         # Of the order that the estimates have: at least one half.
         p = max(self.probability[k], 1 - self.probability[k])
         chance = f"above {percent(1 - SURE)}" if p > 1 - SURE else f"of {percent(p, 1)}"
-        if side == "crossing":
+        if side == "crossing" or (p < LIKELY and not self.clear[k]):
             cuts = self._where(k, a)
         else:
             sure = "" if self.clear[k] else ", though not beyond doubt"
@@ -139,7 +141,7 @@ class Comparison:
         return f"The {self.mean_name} of {a} is {where} ({interval}) and {order}; {cuts}."
 
     def _where(self, k: int, a: str) -> str:
-        """Name the cuts above which A has more, for a pair whose cumulative distributions cross."""
+        """Name the cuts above which A has more, for a pair without a clear order at every cut."""
         more, less = self.cumulative_upper[k, :-1] < 0, self.cumulative_lower[k, :-1] > 0
         if more.any() and less.any():
             return "which has more in the upper classes depends on the cut"

@@ -3,7 +3,7 @@
 Quantifiers assume prior probability shift: a new sample is another mixture of the same classes. Then the mean of any
 function g of the items is a mixture of its class means, q = M p. `diagnose` takes more functions than there are
 classes, compares q with the best mixture by a chi-square test, and derives from the same covariances how well classes
-can be told apart and how many items it takes.
+can be distinguished and how many items it takes.
 
 For methods on scores g are the functions of `ordinalq.inference.model`; for methods on features it is their own
 representation. Thus the test has residual degrees of freedom also where the method itself has none, as ACC with its n
@@ -90,9 +90,9 @@ class Diagnosis:
     fit : Fit or None
         Whether any mixture of the classes explains the sample.
     precision : Precision or None
-        How well the classes can be told apart.
+        How well the classes can be distinguished.
     smoothing : SmoothingEffect or None
-        What the regularizer has done; None where there is none.
+        What the regularizer has done; None if there is none.
     notes : list of str
         What does not apply, and why.
     """
@@ -122,7 +122,7 @@ class Diagnosis:
 
     @property
     def is_smoothed(self) -> bool | None:
-        """Whether smoothing has changed the estimate; None where there is none."""
+        """Whether smoothing has changed the estimate; None if there is none."""
         return None if self.smoothing is None else self.smoothing.is_active
 
     def to_dict(self) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _precision(diagnosis: Diagnosis) -> list[str]:
     half = np.minimum(TWO_SIDED * precision.standard_errors, 1.0)
     worst = int(half.argmax())
     text = f"Precision: without smoothing about +-{half[worst]:.2g} for class {classes[worst]}, "
-    text += f"+-{np.median(half):.2g} for the median class (95 %)."
+    text += f"+-{np.median(half):.2g} for the median class (95%)."
     if half[worst] <= WANTED:
         verdict = "The sample is large enough."
     elif precision.n_needed is None:

@@ -407,4 +407,8 @@ def shifted(model: GroupModel, drift: Drift) -> GroupModel:
         fallback = replace(fallback, shift=shift, common=of_looks)
     A = (1 - FOLLOWS) * model.A + FOLLOWS * follows @ model.A @ follows.T
     K = (1 - FOLLOWS) * model.K + FOLLOWS * follows @ model.K
-    return replace(model, mu=mu, shift=shift, A=A, K=K, common=drift.root, fallback=fallback)
+    of_parts = model.of_parts
+    if of_parts is not None:
+        moved = block_diag(follows, np.eye(len(shift)))
+        of_parts = (1 - FOLLOWS) * of_parts + FOLLOWS * moved @ of_parts @ moved.T
+    return replace(model, mu=mu, shift=shift, A=A, K=K, common=drift.root, fallback=fallback, of_parts=of_parts)

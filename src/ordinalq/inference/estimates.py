@@ -131,7 +131,7 @@ class Estimates:
 
     @property
     def level(self) -> float | None:
-        """Level of the intervals, None where there are none."""
+        """Level of the intervals, None if there are none."""
         return None if self.bounds is None else self.bounds.level
 
     @property
@@ -453,7 +453,7 @@ def largest_first(by: Any, classes: Array, n_items: Counts, P: Floats, values: F
 
 
 def check_names(classes: Array, groups: Sequence[str]) -> None:
-    """Refuse classes and columns of groups that would have the name of another column of :meth:`Estimates.frame`."""
+    """Raise ValueError if a class or group column has the name of another column of :meth:`Estimates.frame`."""
     shares = ["mean_class", *(str(label) for label in classes)]
     columns = ["n_items", *SAID, *shares, *(f"{name}_{end}" for name in shares for end in ("lower", "upper"))]
     if len(set(columns)) < len(columns):

@@ -17,7 +17,7 @@ from ordinalq.samples.samples import Samples
 
 # Groups for which an error is stated.
 GROUP_SIZES = (f"groups of {USUAL_SIZE} items or more", "smaller groups")
-# Samples of each half; their mean is then known to some 5 %.
+# Samples of each half; their mean is then known to some 5%.
 N_SAMPLES = 100
 
 
@@ -77,7 +77,7 @@ def expected_errors(
 
 
 def _enough(codes: Codes, n: int, groups: Codes | None) -> bool:
-    """Return whether items have all of n classes and, where there are groups, enough of these to learn from."""
+    """Return whether items have all of n classes and, if there are groups, enough of these to learn from."""
     enough_groups = groups is None or (np.bincount(groups) > 1).sum() >= FEWEST_GROUPS
     return bool(enough_groups and (np.bincount(codes, minlength=n) > 0).all())
 

@@ -138,14 +138,14 @@ def checked(quantifier: FittedQuantifier) -> Checked:
 # The mixture of the known classes that explains a sample best: how well, and how precisely it can be known.
 
 
-# Half the width of a 95 % interval in standard errors, and the half width that a sample should allow.
+# Half the width of a 95% interval in standard errors, and the half width that a sample should allow.
 TWO_SIDED = 1.96
 WANTED = 0.02
 # A test below the first level rejects; a deviation below the second (in the unit of Cohen's w) is too small to matter.
 # Held-out scores of forests with fully grown trees differ from those of new items by up to 0.26.
 LEVEL = 0.01
 SMALL_EFFECT = 0.3
-# Classes can hardly be told apart where this part of the sample could change sides unnoticed.
+# Classes can hardly be distinguished where this part of the sample could change sides unnoticed.
 UNNOTICED = 0.1
 # With few items of a class its covariance is mixed with that of all classes, as if this many of these were its own.
 BORROWED = 10
@@ -199,7 +199,7 @@ class Precision:
     standard_errors : ndarray (n,)
         Standard errors of the best mixture: what a method without smoothing can reach at most.
     n_needed : int or None
-        Items for 95 % intervals of at most +-0.02 for every class; None where no number is enough.
+        Items for 95% intervals of at most +-0.02 for every class; None where no number is enough.
     unnoticed : ndarray (n, n)
         Part of the sample that could move from class i to class j within two standard deviations of the noise.
     noise_jaggedness : float
@@ -323,7 +323,7 @@ def covariance_on_simplex(A: Floats) -> Floats:
 
 
 def items_needed(moments: Moments, p: Floats) -> int | None:
-    """Return the number of items that makes every 95 % interval narrow enough, or None."""
+    """Return the number of items that makes every 95% interval narrow enough, or None."""
 
     def enough(N: float) -> bool:
         errors = np.diag(covariance_on_simplex(moments.information(p, N)[1]))

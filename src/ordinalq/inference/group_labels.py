@@ -21,6 +21,7 @@ from ordinalq.inference.group_model import (
     GroupModel,
     Prediction,
     State,
+    TrainingRows,
     error_of_rare_classes,
     medians,
     multinomial,
@@ -50,12 +51,18 @@ DIFFER, HALF = 1e-3, 30
 
 
 def predict_labelled(
-    model: GroupModel, Q: Floats, n_unlabelled: Floats, labels: GroupLabels, estimand: str = "sample"
+    model: GroupModel,
+    Q: Floats,
+    n_unlabelled: Floats,
+    labels: GroupLabels,
+    estimand: str = "sample",
+    training: TrainingRows | None = None,
 ) -> Prediction:
     """Predict the shares of groups with some labelled items, a random draw of the group's.
 
-    Q (B, d) is the mean representation of the U = `n_unlabelled` (B,) items without a label, any where there are none.
-    The shares are those of all items, labelled or not, or of the population behind them.
+    Q (B, d) is the mean representation of the U = `n_unlabelled` (B,) items without a label, any if there are none.
+    The shares are those of all items, labelled or not, or of the population behind them. `training` are training items
+    of the same groups, which are no items of the sample.
     """
     U, m = np.asarray(n_unlabelled, dtype=np.float64), labels.n_labelled
     # A group whose items are all labelled has no q; its labels stand for it, and only to judge whether it is unlike.
@@ -63,19 +70,22 @@ def predict_labelled(
     base = predict(model, Q, np.where(U > 0, U, np.maximum(m, 1)), estimand)
     p, E = base.mean.copy(), base.covariance.copy()
     shared = None if base.shared is None else base.shared.copy()
+    # A group that is unlike the training groups has changed if it was one of them.
+    conditioned = m > 0 if training is None else (m > 0) | (training.known & ~base.unlike)
     for part in (model, model.fallback):
-        rows = np.flatnonzero((m > 0) & (base.unlike if part is model.fallback else ~base.unlike))
+        rows = np.flatnonzero(conditioned & (base.unlike if part is model.fallback else ~base.unlike))
         if part is None:
             continue
         for chunk in np.split(rows, range(CHUNK // 4, len(rows), CHUNK // 4)) if len(rows) else []:
             some = GroupLabels(labels.counts[chunk], labels.sums[chunk])
-            got = _condition(part, Q[chunk], U[chunk], some, base.mean[chunk], base.covariance[chunk], estimand)
+            known = None if training is None or part is not model else training.take(chunk)
+            got = _condition(part, Q[chunk], U[chunk], some, base.mean[chunk], base.covariance[chunk], estimand, known)
             p[chunk], E[chunk] = got[:2]
             if shared is not None:
                 shared[chunk] = got[2]
     if model.rarity is not None:
         # Labels of the group replace what the training items do not tell of a rare class, little by little.
-        left = FEW_ITEMS / (FEW_ITEMS + m) * (m > 0)
+        left = FEW_ITEMS / (FEW_ITEMS + m) * conditioned
         if estimand == "sample":
             left = left * (U / np.maximum(U + m, 1)) ** 2
         rare = error_of_rare_classes(model, model.rarity, Q, np.where(U > 0, U, np.maximum(m, 1)), estimand, base.mean)
@@ -85,7 +95,7 @@ def predict_labelled(
         # Only the items without a label are uncertain, if there are any.
         N = np.maximum(U + m, 1)[:, None]
         least, rest = np.where(U[:, None] > 0, labels.counts / N, 0), np.where(U > 0, U, m)[:, None] / N
-    others, with_labels = project((p - least) / rest, E), (m > 0)[:, None]
+    others, with_labels = project((p - least) / rest, E), conditioned[:, None]
     p, middle = (least + rest * x for x in (others, medians(others, E / rest[:, :, None] ** 2, base.centre)))
     return replace(
         base,
@@ -101,17 +111,34 @@ def predict_labelled(
 
 
 def _condition(
-    model: GroupModel, Q: Floats, U: Floats, labels: GroupLabels, p: Floats, E: Floats, estimand: str
+    model: GroupModel,
+    Q: Floats,
+    U: Floats,
+    labels: GroupLabels,
+    p: Floats,
+    E: Floats,
+    estimand: str,
+    training: TrainingRows | None = None,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return mean and covariance of the shares of b groups, each with labels, and the factor of their shared error."""
+    """Return mean and covariance of the shares of b groups, and the factor of their shared error.
+
+    The groups have labels, training items or both.
+    """
     n, M, state = model.n_classes, model.M, State.of(model)
     m, N = labels.n_labelled[:, None, None], U[:, None, None] + labels.n_labelled[:, None, None]
-    prior, H, Omega = state.theta, state.H, within_groups(model, state, labels, p, E)
+    prior, H, Omega = np.tile(state.theta, (len(Q), 1)), state.H, within_groups(model, state, labels, p, E)
     J = state.J + DIFFER * m / (m + HALF) * (Omega - state.J)
+    if training is not None:
+        # Of the effect of a group, theta has the part J (J + J_w)^-1 in common with that of other items of the group.
+        of_parts = state.to_theta @ model.part_effect @ state.to_theta.T
+        common_part = state.J @ np.linalg.solve(state.J + of_parts, state.J)
+        mean, less = training.condition(common_part[:, : n - 1], state.J[: n - 1, : n - 1])
+        prior, J = prior + mean, J - less
 
     # The labels: theta itself, with noise.
+    some, m = m > 0, np.maximum(m, 1)
     seen = np.hstack([labels.counts, labels.sums - labels.counts @ M.T]) / m[:, :, 0] @ state.to_theta.T
-    gain = np.linalg.solve(J + Omega / m, J).transpose(0, 2, 1)
+    gain = np.linalg.solve(J + Omega / m, J).transpose(0, 2, 1) * some
     mean = prior + np.matmul(gain, (seen - prior)[:, :, None])[:, :, 0]
     C = J - np.matmul(gain, J)
     common = np.zeros((len(state.J), 0)) if model.common is None else state.to_theta @ model.common

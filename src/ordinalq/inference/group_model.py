@@ -22,6 +22,8 @@ from ordinalq.inference.options import ESTIMANDS
 from ordinalq.samples.weights import Weights, item_counts
 from ordinalq.solvers.quadratic import simplex_qp
 
+# Covariance of the effect of a part, over that of the effect of a group, if it is not learned.
+PARTS = 0.5
 # Directions of f with a variance below this part of the largest are rounding errors (posteriors sum to one).
 RANK_TOLERANCE = 1e-8
 
@@ -49,6 +51,7 @@ class GroupModel:
     rarity: Floats | None = None  # (n,) of each class, near 1 if it has few labelled items; None: all have many
     n_items: float = np.inf  # effective number of labelled items in these groups
     common: Floats | None = None  # (n + d, k) root of the covariance of an error of (mu, shift) that all groups share
+    of_parts: Floats | None = None  # (n + d, n + d) J of parts of groups around their group; None: not learned
 
     @property
     def n_classes(self) -> int:
@@ -65,11 +68,59 @@ class GroupModel:
         """J: covariance of (e, r) of two items of a group, (n + d, n + d)."""
         return np.block([[self.A, self.K], [self.K.T, self.D]])
 
+    @property
+    def part_effect(self) -> Floats:
+        """J_w: covariance of the effect of a part of a group, learned or assumed, (n + d, n + d)."""
+        return PARTS * self.effect if self.of_parts is None else self.of_parts
+
 
 def multinomial(p: Floats) -> Floats:
     """diag(p) - p p' of p (..., n): the covariance of the one-hot class of one item, (..., n, n)."""
     p = np.asarray(p)
     return np.asarray(p[..., :, None] * np.eye(p.shape[-1]) - p[..., :, None] * p[..., None, :])
+
+
+class TrainingRows(NamedTuple):
+    """Labelled training items of B groups.
+
+    They are a part of the group with an effect of its own, w, and show its prevalences with the noise B / m. Their
+    features do not count: the classifier has seen these items, but was not to see those behind the model of groups.
+
+    Attributes
+    ----------
+    counts : ndarray (B, n)
+        Items of each class; zero for groups without training items.
+    mu : ndarray (n,)
+        Mean prevalences of the training groups.
+    B : ndarray (n, n)
+        Covariance of the one-hot class of an item.
+    """
+
+    counts: Floats
+    mu: Floats
+    B: Floats
+
+    def take(self, rows: Any) -> "TrainingRows":
+        """Return the items of some groups."""
+        return self._replace(counts=self.counts[rows])
+
+    @property
+    def known(self) -> Mask:
+        """Whether a group has any, (B,)."""
+        return np.asarray(self.counts.sum(axis=1) > 0)
+
+    def condition(self, cross: Floats, total: Floats) -> tuple[Floats, Floats]:
+        """Return mean (B, k) and decrease of the covariance (B, k, k) of a state, given these items.
+
+        `cross` (k, n - 1) is its covariance with the cumulative prevalences behind the training items, `total`
+        (n - 1, n - 1) the covariance of the latter.
+        """
+        m, L = self.counts.sum(axis=1), np.tri(len(self.mu))[:-1]
+        some = np.maximum(m, np.finfo(float).tiny)[:, None]
+        V = total + (L @ self.B @ L.T) / np.where(m > 0, m, 1)[:, None, None]
+        gain = np.matmul(cross, np.linalg.inv(V)) * self.known[:, None, None]
+        seen = (self.counts / some - self.mu) @ L.T
+        return np.matmul(gain, seen[:, :, None])[:, :, 0], np.matmul(gain, cross.T)
 
 
 # Sums of labelled items, group by group: all that a model of the groups is made from.
@@ -157,7 +208,7 @@ class GroupSums:
 
 
 def _worth(total: Floats, squared: Floats | None, axis: int) -> Floats:
-    """Return (sum w)^2 / sum w^2 along an axis, zero where there is nothing."""
+    """Return (sum w)^2 / sum w^2 along an axis, zero if there is nothing."""
     weight = total.sum(axis=axis)
     if squared is None:
         return np.asarray(weight)
@@ -178,7 +229,7 @@ def _add_rows(F: Floats, codes: Codes, n_codes: int) -> Floats:
 
 # Cumulated posteriors nearer to 0 or 1 tell nothing more of a class, and their logits would be mostly noise.
 CLIP = 0.02
-# Groups per coordinate of f, and labelled items where there are no groups, from which on logits pay.
+# Groups per coordinate of f, and labelled items if there are no groups, from which on logits pay.
 GROUPS_PER_COORDINATE = 3
 ITEMS_PER_COORDINATE = 500
 
@@ -384,7 +435,7 @@ def log_odds(model: GroupModel, Q: Floats, sizes: Floats) -> Floats:
 #
 # with a template in which neighbouring classes move together, which counts like as many groups as J has dimensions k;
 # a is the intraclass correlation of the labels, c gives x its share of it. Eigenvalues of J below sqrt(2 / G) mean(1 /
-# N), the noise of a pair mean where there is no effect, are raised to it: that groups do not differ at all is never
+# N), the noise of a pair mean if there is no effect, are raised to it: that groups do not differ at all is never
 # known.
 
 
@@ -521,7 +572,7 @@ def _decaying_spread(mu: Floats, decay: Floats) -> Floats:
 
 
 def check_classes(sums: GroupSums) -> None:
-    """Refuse sums in which a class has no item."""
+    """Raise an error for sums in which a class has no item."""
     missing = np.flatnonzero(sums.counts.sum(axis=0) == 0)
     if len(missing):
         raise ValueError(
@@ -736,7 +787,8 @@ def own_scatter(model: GroupModel, p: Floats, sizes: Floats) -> Floats:
 
     Given the shares of a sample, those of its population have the covariance A - A (A + B / N)^{-1} A, which is
     B / (N + 1/a) for A = a B. The model has B of its mean shares mu there, but items of this group scatter with that of
-    p: by less where most are of few classes, by more where they are of all. Half an item of each class counts beside p.
+    p: by less where most are of few classes, by more where they are of all. Half an item of each class counts next to
+    p.
     """
     N, a = sizes[:, None], model.correlation
     B = multinomial((N * p + 0.5) / (N + p.shape[1] / 2))
@@ -774,7 +826,7 @@ def _widening(model: GroupModel, distance: Floats, rank: int) -> Floats:
 
     If J has an inverse Wishart distribution worth G' groups, p given q is a Student vector whose scale is
     E (G' + d^2) / (G' - n + 2) (1 + 1/G'): the farther a group is from the training groups, the wider. Where nothing
-    was learned, the factor is 1 up to the 99 % quantile of d^2, and proportional to d^2 beyond.
+    was learned, the factor is 1 up to the 99% quantile of d^2, and proportional to d^2 beyond.
     """
     if np.isfinite(model.dof):
         # The error of theta_0 is a part of what groups share, if that is known.
@@ -852,7 +904,7 @@ FOLLOWS = 0.5
 
 
 def bounds(prediction: Prediction, level: float = 0.95, values: Floats | None = None) -> Bounds:
-    """Return intervals that hold the truth of a group with the given probability, each by itself."""
+    """Return intervals that contain the true value of a group with the given probability, each by itself."""
     level = check_real("level", level, low=0, high=1, open_low=True)
     value, half = statistics(prediction.mean, values), half_widths(prediction, level, values)
     # The estimate is a median and may differ from the mean by more than half a width if a share is nearly nothing.

@@ -21,8 +21,8 @@ from ordinalq.samples.summary import Summary
 
 # Quantities that are means over the classes.
 MEANS = ("mean class", "mean position")
-# Labels per group for which the width is stated in addition.
-HUNDRED = 100
+# Labels per group for which the width is stated in addition: the first number that half of the groups exceed.
+STATED = (100, 30, 10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,10 @@ class LabelsNeeded:
         where even all items are not enough.
     basis : ndarray (B,) of str
         What the interval will rest on, see :class:`ordinalq.inference.IntervalOptions`.
-    width_of_hundred : ndarray (B,) or None
-        Width of the interval with 100 more labels, or with all items of a smaller group.
+    n_stated : int
+        Labels per group for which a width is stated in addition: 100, 30 or 10, so that half of the groups have more.
+    width_of_stated : ndarray (B,) or None
+        Width of the interval with `n_stated` more labels. NaN for groups with fewer unlabelled items.
     """
 
     asked: float
@@ -62,7 +64,15 @@ class LabelsNeeded:
     now: Floats
     width: Floats
     basis: npt.NDArray[np.str_]
-    width_of_hundred: Floats | None = None
+    n_stated: int = STATED[0]
+    width_of_stated: Floats | None = None
+
+    @property
+    def typical_width(self) -> float:
+        """Median of `width_of_stated`; NaN if no group has a width."""
+        widths = np.zeros(0) if self.width_of_stated is None else self.width_of_stated
+        known = widths[np.isfinite(widths)]
+        return float(np.median(known)) if len(known) else np.nan
 
     @property
     def is_of_mean(self) -> bool:
@@ -76,7 +86,7 @@ class LabelsNeeded:
 
     def take(self, rows: Any, keys: Keys | None = None) -> "LabelsNeeded":
         """Return some groups, or all in another order; `keys` replace theirs."""
-        names = ("n_items", "n_labelled", "labels", "now", "width", "basis", "width_of_hundred")
+        names = ("n_items", "n_labelled", "labels", "now", "width", "basis", "width_of_stated")
         known = [name for name in names if getattr(self, name) is not None]
         arrays: dict[str, Any] = {name: getattr(self, name)[rows] for name in known}
         if keys is None and self.keys is not None:
@@ -181,6 +191,7 @@ def labels_needed(
         drift = drift_of(quantifier, _expected(quantifier, summary, estimates.prevalences, labels))
         labels = _least(lambda more: ~(widths(more, drift) <= width), now, width, most)
     basis = np.where(alone, "labels", "model")
+    stated = next((n for n in STATED if np.median(most) > n), STATED[-1])
     return LabelsNeeded(
         width,
         scale_of(quantifier).name if statistic is None else str(quantity),
@@ -192,7 +203,8 @@ def labels_needed(
         now,
         widths(labels, drift),
         basis,
-        widths(np.minimum(HUNDRED, most), drift),
+        stated,
+        np.where(most > stated, widths(np.minimum(stated, most), drift), np.nan),
     )
 
 

@@ -349,7 +349,7 @@ MOST_DEVIATIONS, ROUNDED = 8, 0.01
 def label_totals(
     quantifier: FittedQuantifier, S: Floats, samples: Samples, labels: Any, inclusion: Any = None
 ) -> dict[str, Floats]:
-    """Return sums over B samples of items with scores S (N, n) and labels (N,), None or NaN where there is none.
+    """Return sums over B samples of items with scores S (N, n) and labels (N,), None or NaN if there is none.
 
     Nothing where no labels are given at all.
 

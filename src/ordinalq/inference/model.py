@@ -77,6 +77,8 @@ class HeldOut:
         Weights of the items.
     groups : ndarray (N,) or None
         Group numbers; given to `learn`, not stored in a fitted quantifier.
+    parts : ndarray (N,) or None
+        Numbers of the parts of groups, such as months, if the training groups have such parts; not stored either.
     n_training : float
         Number of all training items, those without a score included.
     learned_groups : bool
@@ -94,6 +96,7 @@ class HeldOut:
     weights: Weights | None = None
     groups: Codes | None = None
     n_training: float = np.nan
+    parts: Codes | None = None
     learned_groups: bool = False
     group_covariance: Floats | None = None
     check_covariance: Floats | None = None
@@ -107,8 +110,8 @@ class HeldOut:
     def take(self, rows: Index | Mask) -> "HeldOut":
         """Return some of the items, without what was learned from groups."""
         weights = None if self.weights is None else self.weights.take(rows)
-        groups = None if self.groups is None else self.groups[rows]
-        return HeldOut(self.S[rows], self.codes[rows], weights, groups, self.n_training)
+        groups, parts = (None if one is None else one[rows] for one in (self.groups, self.parts))
+        return HeldOut(self.S[rows], self.codes[rows], weights, groups, self.n_training, parts)
 
     def once(self, derive: Callable[..., T], *arguments: Any, key: Any = None) -> T:
         """Return derive(*arguments), computed at the first call.

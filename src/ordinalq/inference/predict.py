@@ -196,7 +196,7 @@ def settle(quantifier: FittedQuantifier, sums: Any, drift: Any) -> Drift | None:
 
 
 def _check_summary(quantifier: FittedQuantifier, summary: Summary) -> None:
-    """Refuse a summary that was made by a quantifier of another kind."""
+    """Raise an error for a summary that was made by a quantifier of another kind."""
     if not isinstance(summary, Summary):
         raise TypeError(f"summary must be a Summary, as the quantifier's summarize makes it, got {summary!r:.60}.")
     if quantifier.traits.uses_sample_means == bool(summary.items) or quantifier.traits.uses_sample_means != (

@@ -60,7 +60,7 @@ class Provenance:
         return f"{self.method}, model {self.model[:SHORT]}, ordinalq {self.version}"
 
     def __str__(self) -> str:
-        level = "no intervals" if self.level is None else f"{100 * self.level:g} % intervals"
+        level = "no intervals" if self.level is None else f"{100 * self.level:g}% intervals"
         return (
             f"{self.short}; {level} of the {self.estimand}; groups: {self.groups}; labels: {self.labels}; "
             f"drift: {self.drift}"
@@ -71,11 +71,16 @@ class Provenance:
 PARTS, ASSUMED = "parts of groups by", "are assumed to differ like the training groups by"
 
 
-def assumed_groups(trained: tuple[str, ...], keys: Keys | None) -> str:
-    """Return what is assumed of groups with these keys by a model that was trained with groups by some columns."""
+def assumed_groups(trained: tuple[str, ...], keys: Keys | None, *, learned_parts: bool = False) -> str:
+    """Return what is assumed of groups with these keys by a model that was trained with groups by some columns.
+
+    With `learned_parts`, the training groups had parts.
+    """
     asked = () if keys is None else tuple(keys.names)
     if groups_of_parts(keys, trained) is not None:
         of = ", ".join(trained)
+        if learned_parts:
+            return f"{PARTS} {of}, which share the effect of their group and differ like the parts of training groups"
         return (
             f"{PARTS} {of}, which share the effect of their group; if they are compared, the items of a "
             f"class are assumed to have the same features in all parts of a {of}"
@@ -91,7 +96,12 @@ def provenance_of(
     """Return where estimates of samples, or of groups, come from, before labels are used."""
     effect = getattr(quantifier, "group_effect", None) if quantifier.traits.has_group_model else None
     if learned_groups(quantifier):
-        groups = assumed_groups(getattr(quantifier, "group_columns_", ()), keys)
+        of_groups = _predictor(quantifier)
+        model, trained = getattr(of_groups, "group_model_", None), getattr(quantifier, "group_columns_", ())
+        groups = assumed_groups(trained, keys, learned_parts=model is not None and model.of_parts is not None)
+        stored = getattr(of_groups, "training_hashes_", None)
+        if stored is not None and keys is not None and set(trained) <= set(keys.names):
+            groups += "; groups that have labelled training rows are estimated with them"
     elif effect is not None:
         groups = f"differ by a stated group effect of {effect:g}"
     else:
@@ -117,6 +127,11 @@ def fitted_model(quantifier: FittedQuantifier) -> FittedQuantifier:
     return found
 
 
+def _predictor(quantifier: FittedQuantifier) -> Any:
+    """Return the quantifier that has the model of groups, if there is one."""
+    return getattr(quantifier, "predictor_", None) or quantifier
+
+
 def model_hash(quantifier: FittedQuantifier) -> str:
     """Return a hash of a fitted quantifier, in hexadecimal digits."""
     simple = {
@@ -131,8 +146,10 @@ def model_hash(quantifier: FittedQuantifier) -> str:
         arrays += [V.S, V.codes.astype(np.int64)]
         arrays += [one for one in (V.group_covariance, V.width_correction) if one is not None]
         arrays += [] if V.weights is None else [V.weights.values]
-    groups = getattr(getattr(quantifier, "predictor_", None) or quantifier, "group_model_", None)
-    arrays += [] if groups is None else [groups.mu, groups.A, groups.D, groups.K]
+    groups = getattr(_predictor(quantifier), "group_model_", None)
+    if groups is not None:
+        arrays += [groups.mu, groups.A, groups.D, groups.K]
+        arrays += [] if groups.of_parts is None else [groups.of_parts]
     for array in arrays:
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:DIGITS].upper()

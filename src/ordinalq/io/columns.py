@@ -40,7 +40,7 @@ MAX_COLUMNS = 100_000
 
 
 def require_columns(present: Iterable[Any], names: Sequence[str], where: str) -> None:
-    """Refuse a table, called `where`, that lacks some of the columns; the error lists them."""
+    """Raise an error for a table, called `where`, that lacks some of the columns; the error lists them."""
     present = list(present)
     known = set(present)
     missing = [name for name in names if name not in known]
@@ -59,7 +59,7 @@ def require_columns(present: Iterable[Any], names: Sequence[str], where: str) ->
 
 
 def check_names(names: Sequence[str], where: str) -> None:
-    """Refuse a table with two columns of the same name, or with more columns than a table has."""
+    """Raise an error for a table with two columns of the same name, or with more columns than a table has."""
     if len(names) > MAX_COLUMNS:
         raise ValueError(f"{where}: expected at most {MAX_COLUMNS:,} columns, got {len(names):,}.")
     seen = set(UNNAMED)
@@ -171,7 +171,7 @@ def _word(value: Any) -> str | None:
 
 
 def numbers(frame: pd.DataFrame, name: str) -> Floats:
-    """Return a column as floats (N,), NaN where missing; the error names the row that is no number."""
+    """Return a column as floats (N,), NaN where missing; the error names the row that is not a number."""
     column = frame[name]
     if pd.api.types.is_datetime64_any_dtype(column):
         raise ValueError(f"{where(frame)}: expected numbers in column {name!r}, as in training, got dates.")
@@ -208,7 +208,7 @@ def weights(frame: pd.DataFrame, name: str) -> Floats:
 
 
 def probabilities(frame: pd.DataFrame, name: str) -> Floats:
-    """Return the probabilities in a column of a table or a portion of one, (N,): in (0, 1], NaN if missing."""
+    """Return the probabilities in a column of a table or a chunk of one, (N,): in (0, 1], NaN if missing."""
     require_columns(frame.columns, [name], "the table")
     values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     unread = np.isnan(values) & ~gaps(frame[name], np.isnan(values))
@@ -217,7 +217,7 @@ def probabilities(frame: pd.DataFrame, name: str) -> Floats:
 
 
 def parsed_numbers(column: "pd.Series[Any]") -> Floats:
-    """Return the numbers in a column of words or objects (N,), NaN where there is none; true and false are none."""
+    """Return the numbers in a column of words or objects (N,), NaN if there is none; true and false are none."""
     if (fast := _parsed_by_arrow(column)) is not None:
         return fast
     read = pd.to_numeric(column.astype(object), errors="coerce")
@@ -352,7 +352,7 @@ def column_kinds(
 
 
 def check_kind(name: str, kind: str) -> None:
-    """Refuse what is no kind of a column."""
+    """Raise ValueError for an unknown kind of column."""
     check_choice(name, kind.partition(":")[0], KINDS)
 
 

@@ -1,7 +1,7 @@
 """CSV and TSV files, read block by block with pyarrow.
 
 A cell is text or, if empty, missing; what it means is decided once for the whole table (`ordinalq.io.columns`), so
-that no portion of a file is read differently from another. Columns that are known to hold numbers are read as such.
+that no chunk of a file is read differently from another. Columns that are known to hold numbers are read as such.
 """
 
 import re

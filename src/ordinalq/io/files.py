@@ -118,7 +118,7 @@ class Source:
 
 
 def check_readable(path: Path) -> None:
-    """Refuse what is no file, or a link to nothing."""
+    """Raise an error unless this is a file."""
     if path.is_dir():
         raise ValueError(f"{path}: expected a file, got a folder.")
     if path.is_symlink() and not path.exists():

@@ -65,7 +65,7 @@ class JsonLines:
             yield Part(found, range(block.line, block.line + found.num_rows), seen)
 
     def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
-        """Refuse a file in which all rows lack a column; any row may lack it, so that this is known at the end."""
+        """Raise an error if all rows lack a column; this is known at the end, since any row may lack it."""
         if wanted.columns is not None and not set(seen).issuperset(wanted.columns):
             keys = {name: None for _, row in self._rows() for name in row}
             require_columns(keys, wanted.columns, self.source.name)

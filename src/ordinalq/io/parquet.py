@@ -41,7 +41,7 @@ class Parquet:
         """Yield the rows of a row group, batch by batch."""
         with self._open() as file:
             names = self._checked(file.schema_arrow, wanted)
-            # So many rows that a portion stays small also where cells are long texts.
+            # So many rows that a chunk stays small also where cells are long texts.
             size = _n_bytes(file.metadata.row_group(block.start), set(names))
             batch = max(1, min(self.batch_rows, int(2 * self.batch_bytes * block.n_lines / max(size, 1))))
             row = block.line

@@ -47,7 +47,7 @@ with require_extra("tables", "reading tables"):
 
 QUOTING = ("auto", "minimal", "none")
 
-# A portion has at most this many bytes, in the columns that are read, and this many rows.
+# A chunk has at most this many bytes, in the columns that are read, and this many rows.
 PORTION_BYTES = 8_000_000
 PORTION_ROWS = 50_000
 
@@ -65,10 +65,10 @@ class Filling(Protocol):
     target: str
 
     def values(self, frame: pd.DataFrame) -> list[Any]:
-        """Return the values of the rows of a portion, (N,), given those that the file has."""
+        """Return the values of the rows of a chunk, (N,), given those that the file has."""
 
     def check(self) -> None:
-        """Refuse what cannot be the values of this file; called when all portions have been read."""
+        """Raise an error for what cannot be the values of this file; called when all chunks have been read."""
 
 
 class TableFile:
@@ -137,7 +137,7 @@ class TableFile:
 
     @property
     def again(self) -> bool:
-        """Whether blocks can be read from the file once more: it is no packed text, and in UTF-8."""
+        """Whether blocks can be read from the file once more: it is not compressed text, and in UTF-8."""
         return self.format in BINARY or (is_utf8(self._encoding) and not self._source.packing)
 
     def light(self, block: Block) -> Block:
@@ -145,7 +145,7 @@ class TableFile:
         return block._replace(text=None if self.again else block.text, rows=None)
 
     def frames(self, block: Block, wanted: Wanted) -> Iterator[tuple[pd.DataFrame, float]]:
-        """Yield the rows of a block in portions, and the part of the block that has been read then."""
+        """Yield the rows of a block in chunks, and the part of the block that has been read then."""
         with self._errors():
             for part in self._reader.parts(block, self._inner(wanted)):
                 n_rows = len(part.lines)
@@ -156,7 +156,7 @@ class TableFile:
                     yield frame, (part.lines[stop - 1] + 1 - block.line) / max(block.n_lines, 1)
 
     def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
-        """Refuse a file in which all rows lack a column, or that others have filled in wrongly."""
+        """Raise an error for a file in which all rows lack a column, or that others have filled in wrongly."""
         if isinstance(self._reader, JsonLines):
             self._reader.check_seen(self._inner(wanted), {*seen, *(one.target for one in self._fillings)})
         for one in self._wanted_fillings(wanted):
@@ -199,7 +199,7 @@ class TableFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn what the readers raise into errors that name the file, and the line where there is one."""
+        """Turn what the readers raise into errors that name the file, and the line if there is one."""
         try:
             yield
         except UnicodeDecodeError as error:
@@ -344,7 +344,7 @@ class Table:
         return self.files[0].columns()
 
     def require(self, *columns: Sequence[str]) -> None:
-        """Refuse a table that lacks columns of a list, one list after the other; rows that may lack any tell later."""
+        """Raise an error if the table lacks columns of a list, one list after the other."""
         for names in () if self.lacks_keys else columns:
             require_columns(self.columns(), names, self.name)
 
@@ -370,11 +370,11 @@ class Table:
                 yield file, file.light(block)
 
     def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
-        """Refuse a table in which all rows lack a column, where these were `seen`."""
+        """Raise an error for a table in which all rows lack a column, where these were `seen`."""
         for file in self.files:
             file.check_seen(wanted, seen)
 
-    def portions(
+    def chunks(
         self,
         columns: Sequence[str] | None = None,
         *,
@@ -382,7 +382,7 @@ class Table:
         native: Collection[str] = (),
         nested: bool = False,
     ) -> Iterator[pd.DataFrame]:
-        """Yield the rows in portions; the index of each frame is the line (or row, in Parquet) of its file.
+        """Yield the rows in chunks; the index of each frame is the line (or row, in Parquet) of its file.
 
         What is read is said by :class:`Wanted`; how far that is, by :mod:`ordinalq._utils.progress`.
         """
@@ -401,15 +401,15 @@ class Table:
         self.check_seen(wanted, seen)
 
     def read(self, columns: Sequence[str] | None = None, *, nested: bool = False) -> pd.DataFrame:
-        """Read the whole table, see :meth:`portions`."""
-        portions = list(self.portions(columns, nested=nested))
-        table = pd.concat(portions) if len(portions) > 1 else portions[0]
-        table.index.name = portions[0].index.name
+        """Read the whole table, see :meth:`chunks`."""
+        chunks = list(self.chunks(columns, nested=nested))
+        table = pd.concat(chunks) if len(chunks) > 1 else chunks[0]
+        table.index.name = chunks[0].index.name
         table.attrs["where"] = self.name
         return table
 
     def _check(self, file: TableFile, wanted: Wanted, kinds: dict[str, str]) -> None:
-        """Refuse a file with other columns than the first, or with groups of another kind."""
+        """Raise an error for a file with other columns than the first, or with groups of another kind."""
         first = self.files[0]
         if file.fixed and not self.lacks_keys and (twice := set(file.inner_columns()) & file.fixed.keys()):
             raise ValueError(f"{file.name}: has a column {min(twice)!r}, which is also the name of its folder.")
@@ -452,7 +452,7 @@ def _found(path: str | Path, format: str | None) -> list[tuple[Path, dict[str, s
 
 
 def _is_hidden(inside: Path) -> bool:
-    """Return whether a file is a note that a program has left beside the data."""
+    """Return whether a file is a note that a program has left next to the data."""
     return any(part.startswith((".", "_")) and not FOLDER.fullmatch(part) for part in inside.parts)
 
 

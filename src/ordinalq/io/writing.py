@@ -23,6 +23,8 @@ NUMBER = re.compile(r"[+-](?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 PICTURES = ("png", "svg", "pdf")
 # Formats of numbers in Excel by the kind of a column.
 STYLES = {"f": "0.00", "i": "#,##0", "u": "#,##0"}
+# Characters from which cells of Excel files are broken into lines, and the width of their columns in pixels.
+LONG, WIDE = 40, 300
 # The files of a table in a folder.
 PART = re.compile(r"part-\d{5}\.parquet")
 
@@ -124,27 +126,29 @@ def write_table(
 
 
 def _write_excel(frame: pd.DataFrame, path: Path, percent: Collection[str]) -> None:
-    """Write a sheet with number formats, a fixed first row and columns as wide as their cells."""
+    """Write a sheet with number formats, a fixed first row and columns of limited width."""
     import xlsxwriter
 
     safe = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     with xlsxwriter.Workbook(str(path), {**safe, "nan_inf_to_errors": True}) as book:
         sheet = book.add_worksheet("estimates")
         sheet.freeze_panes(1, 0)
-        bold = book.add_format({"bold": True})
+        bold = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
+        wrapped = book.add_format({"text_wrap": True, "valign": "top"})
         for j, name in enumerate(frame.columns):
             column = frame.iloc[:, j]
             style = "0.0%" if name in percent else STYLES.get(column.dtype.kind)
-            shown = book.add_format({"num_format": style} if style else {})
+            shown = book.add_format({"valign": "top"} | ({"num_format": style} if style else {}))
             sheet.write_string(0, j, str(name), bold)
             for i, value in enumerate(column.tolist(), 1):
                 if value is None or pd.isna(value):
                     continue
                 if isinstance(value, bool) or not isinstance(value, int | float):
-                    sheet.write_string(i, j, value.isoformat() if hasattr(value, "isoformat") else str(value), shown)
+                    text = value.isoformat() if hasattr(value, "isoformat") else str(value)
+                    sheet.write_string(i, j, text, wrapped if len(text) > LONG else shown)
                 else:
                     sheet.write_number(i, j, value, shown)
-        sheet.autofit(max_width=400)
+        sheet.autofit(max_width=WIDE)
 
 
 def _without_formulas(frame: pd.DataFrame, csv_safe: bool) -> pd.DataFrame:
@@ -192,7 +196,7 @@ def check_folder(path: Path) -> Path:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder beside a folder, whose files become those of it at the end; see :func:`check_folder`."""
+    """Give a temporary folder next to a folder, whose files become those of it at the end; see :func:`check_folder`."""
     with tempfile.TemporaryDirectory(prefix=f".{path.name[:100]}.", dir=path.parent) as name:
         yield Path(name)
         if path.is_dir():

@@ -1,7 +1,7 @@
-"""Pictures: estimates or arrays in, matplotlib axes out.
+"""Plots of estimates and arrays, on matplotlib axes.
 
-Every function draws into the axes that it is given and returns them; without any it makes a figure of its own, which
-pyplot knows nothing of: ``ax.figure.savefig("picture.png")``. Estimates as `predict_groups` and `predict_interval`
+Every function draws into the axes that it is given and returns them; without any it makes a figure, which
+is not registered with pyplot: ``ax.figure.savefig("figure.png")``. Estimates as `predict_groups` and `predict_interval`
 return them bring their classes, groups and intervals along.
 """
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 AxesArray = npt.NDArray[np.object_]
 
-# Series that can be told apart in one picture.
+# Series that can be distinguished in one figure.
 MAX_SERIES = len(style.LOOKS)
 # Shares below this part are too low for a number, and more groups than that have bars too narrow for one.
 LOWEST_NUMBER = 0.05
@@ -43,7 +43,7 @@ def trend(
     ----------
     estimate : Estimates, or array-like (T, n)
         Shares of the classes in each group. Of estimates by several columns, the last is the time, and each group of
-        the others is a line of its own; the first five are drawn, without their shares.
+        the others is a separate line; the first five are drawn, without their prevalences.
     classes : sequence (n,), default=None
         Names in ascending order; None stands for those of the estimates, or 1..n.
     names : sequence (T,), default=None
@@ -58,7 +58,7 @@ def trend(
     Returns
     -------
     ndarray of Axes
-        That of the mean class, and that of the shares where there is one series; ``axes[0].figure`` is the figure.
+        That of the mean class, and that of the shares if there is one series; ``axes[0].figure`` is the figure.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _stacked(ax: "Axes", x: Any, given: Distributions) -> None:
     ax.set_ylim(0, 100)
     ax.set_ylabel("share of items, %")
     handles, labels = ax.get_legend_handles_labels()
-    # The highest class on top, as in the picture.
+    # The highest class on top, as in the figure.
     legend = ax.legend(handles[::-1], labels[::-1], ncols=1 if len(labels) <= 16 else 2, **style.BESIDE)
     style.literal(legend.get_texts())
 
@@ -219,7 +219,7 @@ def comparison(found: "Comparison", ax: "Axes | None" = None, max_pairs: int = 3
     ax : Axes, default=None
         None stands for a new figure.
     max_pairs : int, default=30
-        At most this many are drawn; a note says how many there are.
+        At most this many are drawn; a note gives the total number.
     xlabel : str, default=""
         What the classes are.
     """
@@ -245,7 +245,7 @@ def _cuts(found: "Comparison", ax: "Axes | None", xlabel: str) -> "Axes":
         style.literal([ax.set_xlabel(cut(plain(xlabel), style.NAME_LENGTH))])
     style.literal([ax.set_ylabel(f"{a} - {b}, percentage points")])
     mean = f"{found.mean_name} {found.mean[0]:+.2f} ({found.mean_lower[0]:+.2f} to {found.mean_upper[0]:+.2f})"
-    style.literal([ax.set_title(f"{mean}, {100 * found.level:g} % intervals", fontsize="small", loc="left")])
+    style.literal([ax.set_title(f"{mean}, {100 * found.level:g}% intervals", fontsize="small", loc="left")])
     return ax
 
 
@@ -265,7 +265,7 @@ def _pairs(found: "Comparison", ax: "Axes | None", max_pairs: int) -> "Axes":
     ax.set_ylim(k - 0.4, -0.6)
     part = "" if k == len(found) else f", the first {k} of {len(found)} pairs"
     ax.set_xlabel(f"difference of the {found.mean_name}{part}", fontsize="small")
-    title = f"{100 * found.level:g} % intervals, for all pairs together"
+    title = f"{100 * found.level:g}% intervals, for all pairs together"
     ax.set_title(title, fontsize="small", loc="left")
     return ax
 

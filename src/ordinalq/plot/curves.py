@@ -34,7 +34,7 @@ def tau_path(
     label: str | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the error against the strength of the regularizer, with a place of its own for tau = 0.
+    """Draw the error against the strength of the regularizer, with a separate place for tau = 0.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def response_matrix(
     Returns
     -------
     Axes
-        Numbers are written into the cells where there are at most 150.
+        Numbers are written into the cells if there are at most 150.
     """
     cells = array("M", M)
     if cells.ndim != 2:
@@ -291,9 +291,9 @@ def response_matrix(
     if ax is None:
         ax = new_axes((min(2.6 + 0.45 * n, 10.0), min(1.6 + 0.36 * d, 9.0)))
     low, high = min(float(cells.min()), 0.0), float(cells.max())
-    picture = ax.imshow(cells, cmap=COLOR_MAP, vmin=low, origin="lower", aspect="auto", interpolation="nearest")
+    image = ax.imshow(cells, cmap=COLOR_MAP, vmin=low, origin="lower", aspect="auto", interpolation="nearest")
     shares = np.allclose(cells.sum(axis=0), 1, atol=1e-3)
-    bar = figure_of(ax).colorbar(picture, ax=ax, label="share of the class" if shares else "mean of the class")
+    bar = figure_of(ax).colorbar(image, ax=ax, label="share of the class" if shares else "mean of the class")
     bar.outline.set_visible(False)
     name_classes(ax, columns)
     step = -(-d // MAX_NAMES)

@@ -30,7 +30,7 @@ OF_ROWS = ("P", "groups", "lower", "upper", "truth", "n_items", "means", "fit")
 class Distributions:
     """B distributions ``P`` (B, n), names of their ``classes`` and ``groups``, and what else is known of them.
 
-    ``lower``, ``upper`` and ``truth`` are (B, n), ``n_items`` is (B,), ``means`` are what is said of the mean
+    ``lower``, ``upper`` and ``truth`` are (B, n), ``n_items`` is (B,), ``means`` are the labels of the mean
     class of each, ``class_values`` (n,) are those of the estimates, ``fit`` has "doubtful" or "bad" for those that are
     unlike the training items; each of them may be None.
     """
@@ -98,7 +98,7 @@ def distributions(
     level: float | None = None,
     one: bool = False,
 ) -> Distributions:
-    """Return what was given under `name` and beside it, checked; what is None is taken from the estimates.
+    """Return the arguments given under `name` and with it, checked; what is None is taken from the estimates.
 
     With `one`, the shape of a single distribution is (n,) or (1, n).
     """
@@ -141,7 +141,7 @@ def distributions(
 
 
 def _means(estimates: "Estimates") -> list[str]:
-    """Return the mean class of each sample, with its interval where there is one."""
+    """Return the mean class of each sample, with its interval if there is one."""
     if estimates.bounds is None or estimates.bounds.mean_lower is None:
         return [f"{mean:.2f}" for mean in estimates.mean]
     ends = zip(estimates.mean, estimates.bounds.mean_lower, estimates.bounds.mean_upper, strict=True)
@@ -188,7 +188,7 @@ def spectrum(ax: "Axes", given: Distributions, edges: Values, xlabel: str, *, lo
     ----------
     ax : Axes
     given : Distributions
-        A single one, with intervals and the truth where they are known.
+        A single one, with intervals and the truth if they are known.
     edges : array-like (n + 1,)
         Edges of the bins, ascending.
     xlabel : str
@@ -199,7 +199,7 @@ def spectrum(ax: "Axes", given: Distributions, edges: Values, xlabel: str, *, lo
     x = _edges(edges, given.P.shape[1])
     p = given.P[0]
     if given.lower is not None and given.upper is not None:
-        name = "interval" if given.level is None else f"{100 * given.level:g} % interval"
+        name = "interval" if given.level is None else f"{100 * given.level:g}% interval"
         low, high = (np.append(end[0], end[0, -1]) for end in (given.lower, given.upper))
         band = ax.fill_between(x, low, high, step="post", color=style.bar(), alpha=0.6, linewidth=0, zorder=2)
     legend: dict[str, Any] = {"estimate": ax.stairs(p, x, color=style.BLUE, linewidth=1.6, baseline=None, zorder=4)}
@@ -259,9 +259,9 @@ def distribution(
     edges: Values | None = None,
     log: bool = False,
 ) -> "Axes":
-    """Draw one distribution over ordered classes as bars, with intervals and the true values where they are known.
+    """Draw one distribution over ordered classes as bars, with intervals and the true values if they are known.
 
-    Numbers stand above the bars where there are at most 12; the mean class of estimates is told with its interval.
+    Numbers stand above the bars if there are at most 12; the mean class of estimates is told with its interval.
 
     Parameters
     ----------
@@ -324,12 +324,12 @@ def distribution(
 
 
 def _numbers(ax: "Axes", given: Distributions) -> None:
-    """Write the values above the bars, or above what is drawn over them, where they are few."""
+    """Write the values above the bars, or above what is drawn over them, if they are few."""
     if len(given.classes) > MOST_NUMBERS:
         return
     tops = np.max([V[0] for V in (given.P, given.upper, given.truth) if V is not None], axis=0)
     for i, (value, top) in enumerate(zip(given.P[0], tops, strict=True)):
-        text = f"{100 * value:.0f} %" if given.are_shares else f"{value:,.0f}"
+        text = f"{100 * value:.0f}%" if given.are_shares else f"{value:,.0f}"
         look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}
         ax.annotate(text, (i, float(top)), xytext=(0, 3), color=style.ink(), **look)
 
@@ -363,10 +363,9 @@ def groups(
     n_items : array-like (B,), default=None
         Numbers of items of the groups, for the titles; None stands for those of the estimates.
     max_groups : int, default=30
-        So many are drawn, the largest where the numbers of items are known, in their order; a note says how many there
-        are.
+        Maximum number of groups to draw, the largest ones if the numbers of items are known. A note gives the total.
     columns : int, default=None
-        Pictures in a row; None stands for a number that suits the number of groups.
+        Panels in a row; None chooses a number that suits the number of groups.
     figure : Figure or SubFigure, default=None
         Where to draw; None stands for a new figure.
     level : float, default=None
@@ -513,7 +512,7 @@ def _draw(ax: "Axes", given: Distributions, i: int) -> dict[str, Any]:
     if given.lower is not None and given.upper is not None:
         # From end to end, whether or not the estimate lies in between.
         middle, half = (given.lower[i] + given.upper[i]) / 2, (given.upper[i] - given.lower[i]) / 2
-        label = "interval" if given.level is None else f"{100 * given.level:g} % interval"
+        label = "interval" if given.level is None else f"{100 * given.level:g}% interval"
         drawn = ax.errorbar(x, middle, half, fmt="none", ecolor=style.ink(), elinewidth=1.2, zorder=4)
         shown = given.P[i] >= NOTHING if given.are_shares else np.ones(n, dtype=bool)
         drawn.lines[2][0].set(
@@ -538,7 +537,7 @@ def _quantity(given: Distributions) -> str:
 
 
 def _n_columns(k: int) -> int:
-    """Return a number of columns for k pictures: about as many rows, with few places left empty."""
+    """Return a number of columns for k panels: about as many rows, with few places left empty."""
     square = int(np.ceil(np.sqrt(k)))
     return k if k <= 3 else min(range(square, square + 2), key=lambda c: (-k % c, c))
 

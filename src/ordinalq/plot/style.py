@@ -1,6 +1,6 @@
 """The common style of all plots.
 
-Colours are told apart by colour-blind people, and markers, dashes or lightness carry the same difference in grey.
+Colours can be distinguished by colour-blind people, and markers, dashes or lightness carry the same difference in grey.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,9 +43,9 @@ NAME_LENGTH = 22
 MAX_NAMES = 30
 # Mean width of a letter in inches, in matplotlib's usual sizes "medium" and "small".
 LETTER, LETTER_SMALL = 0.083, 0.07
-# A legend beside the axes.
+# A legend next to the axes.
 BESIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False, "fontsize": "small"}
-# For pictures that are files of their own, whatever the caller's settings are.
+# For figures that are written to files, independent of the caller's settings.
 FILE_STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.0,
@@ -127,7 +127,7 @@ def shades(n: int) -> list[Any]:
 
 
 def literal(texts: Iterable["Text"]) -> None:
-    """Let names be shown as they are: "$5 to $9" is no formula."""
+    """Let names be shown as they are: "$5 to $9" is not a formula."""
     for text in texts:
         text.set_parse_math(False)
 
@@ -153,7 +153,7 @@ def name_classes(
 
 
 def name_height(names: Sequence[str], width: float, letter: float = LETTER, *, upright: bool = False) -> float:
-    """Return the height in inches of the names of classes below a picture of this width."""
+    """Return the height in inches of the names of classes below a figure of this width."""
     angle = _angle(names, width, letter, upright)
     return 0.2 + letter * min(max(map(len, names)), NAME_LENGTH) * float(np.sin(np.radians(angle)))
 
@@ -191,7 +191,7 @@ def percent_axis(ax: "Axes") -> None:
     """Write shares on the upright axis in per cent."""
     from matplotlib.ticker import FuncFormatter
 
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g} %"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
 
 
 # Legends

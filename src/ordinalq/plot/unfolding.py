@@ -354,7 +354,7 @@ def strength_scan(scan: Any, ax: "Axes | None" = None) -> "Axes":
 # Column of a check that is drawn, and what it is.
 CHECKS = {
     "closure": ("bias_in_errors", "bias / statistical error"),
-    "coverage": ("with_bias", "share of toys that hold the truth"),
+    "coverage": ("with_bias", "share of toys that contain the true value"),
 }
 
 
@@ -391,7 +391,7 @@ def check(outcome: Any, ax: "Axes | None" = None) -> "Axes":
         ax.set_ylim(0, 1.02)
     ax.plot(bins, columns[name], "o-", color=style.BLUE, markersize=5, label="errors with bias", zorder=3)
     ax.axhline(outcome.expected, color=style.ink(), linestyle=":", linewidth=1.2)
-    # Intervals may hold the truth more often than they say.
+    # Coverage may exceed the level.
     low, high = outcome.expected - outcome.allowed, 1.0 if outcome.name == "coverage" else outcome.allowed
     ax.axhspan(low, high, color=style.bar(), alpha=0.3, linewidth=0, label="allowed")
     if outcome.name == "coverage":

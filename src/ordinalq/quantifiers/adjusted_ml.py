@@ -18,6 +18,7 @@ from ordinalq.inference.model import HeldOut, Inference, Traits, values_of
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.quantifiers.base import Quantifier, check_every_class
 from ordinalq.quantifiers.group_blp import GroupBLP
+from ordinalq.samples.keys import Keys
 from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, class_shares, item_counts, worth
 from ordinalq.simplex import clean, existing_differences
@@ -107,7 +108,7 @@ def error_shares(P: Floats, sizes: Floats, counts: Floats, trust: Floats) -> Flo
     q - M p has the covariance sum_i a_i C_i: the scatter of N items (B,) within their classes, with shares P (B, n),
     and the error of M. This also says which f tells most about p, for any f has this covariance with its own C_i. In
     the mixture of the classes with densities phi_i and shares a_i / sum a, f has the covariance M_i - mean f with the
-    ratio of phi_i to the density of the mixture. So no function shows more of the differences between classes beside
+    ratio of phi_i to the density of the mixture. So no function shows more of the differences between classes next to
     its variance there than these ratios do (Cauchy and Schwarz). That variance is sum_i a_i C_i / sum a plus the
     scatter of the M_i, which adds the same to the error of p whatever f is: the best instrument is p0 = a / sum a.
     """
@@ -224,7 +225,7 @@ def _bends(n: int) -> Floats:
 
 
 def check_prior(prior: Any, strength: Any, n_classes: int) -> None:
-    """Refuse a prior that is neither a name nor a distribution over n classes, and a strength without use for it."""
+    """Raise an error unless the prior is a name or a distribution over n classes and the strength has a use."""
     if isinstance(prior, str) or prior is None:
         if prior not in NAMES:
             raise ValueError(f"prior must be one of {', '.join(map(repr, NAMES))}, or a distribution, got {prior!r}.")
@@ -541,11 +542,11 @@ class AdjustedML(Quantifier):
         model.learn(held_out)
         return model
 
-    def name_groups(self, columns: tuple[str, ...]) -> None:
+    def name_groups(self, keys: Keys | None) -> None:
         """Store the names of the columns of the training groups, also for the model of groups."""
-        super().name_groups(columns)
+        super().name_groups(keys)
         if self.predictor_ is not None:
-            self.predictor_.name_groups(columns)
+            self.predictor_.name_groups(keys)
 
     def for_groups(self) -> Quantifier:
         """Return the model with the stated group effect if there were no training groups, else this quantifier."""

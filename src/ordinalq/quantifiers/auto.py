@@ -11,6 +11,7 @@ from ordinalq.classifiers.stacking import BUDGETS, OrdinalStack
 from ordinalq.inference.expected_error import expected_errors
 from ordinalq.inference.model import Traits
 from ordinalq.quantifiers.adjusted_ml import AdjustedML
+from ordinalq.quantifiers.base import TrainingGroups
 from ordinalq.samples.weights import Weights
 
 # Sizes of samples for which the expected error is told.
@@ -122,7 +123,7 @@ class AutoQuantifier(AdjustedML):
         check_choice("budget", self.budget, BUDGETS)
         super().check_parameters(n_classes)
 
-    def _fit_items(self, X: Any, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
+    def _fit_items(self, X: Any, codes: Codes, groups: TrainingGroups | None, weights: Weights | None) -> None:
         """Fit the stack on valid items and codes (N,), then the method on its held-out scores, and judge both."""
         super()._fit_items(X, codes, groups, weights)
         stack: Any = self.classifier_
@@ -130,7 +131,8 @@ class AutoQuantifier(AdjustedML):
             prior=self.prior, strength=self.strength, instrument=self.instrument, group_effect=self.group_effect
         )
         S, seed = stack.held_out_scores_, self.random_state
-        expected = expected_errors(method, S, codes, groups=groups, sizes=SIZES, random_state=seed)
+        place = None if groups is None else groups.codes
+        expected = expected_errors(method, S, codes, groups=place, sizes=SIZES, random_state=seed)
         learned = "" if groups is None else "; learns from the training groups how groups differ"
         reason = f"AdjustedML: adjusted maximum likelihood, robust to imperfect posteriors{learned}"
         self.training_ = Training(

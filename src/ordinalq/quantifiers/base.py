@@ -4,7 +4,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -39,6 +39,8 @@ from ordinalq.solvers.solution import Solution, distributions
 
 # Tolerance for the sum of a row of scores; single precision and rounded files stay below.
 SCORE_SUM_TOLERANCE = 1e-4
+# Groups from which on the first of several columns has the training groups, and the others have their parts.
+FEWEST_WITH_PARTS = 10
 # Training items of a class below which a warning is issued.
 FEW_ITEMS = 10
 # Samples of `score`: their number, their largest size, and their seed.
@@ -123,16 +125,17 @@ class Quantifier(BaseEstimator, ABC):
         X = check_items(self, X, reset=True)
         check_consistent_length(X, codes)
         _warn_of_rare_classes(codes, self.classes_)
-        self._fit_items(X, codes, group_codes(groups, len(codes)), w)
-        self.name_groups(column_names(groups))
+        found = training_groups(groups, len(codes))
+        self._fit_items(X, codes, found, w)
+        self.name_groups(None if found is None else found.keys)
         return self
 
-    def name_groups(self, columns: tuple[str, ...]) -> None:
+    def name_groups(self, keys: Keys | None) -> None:
         """Store the names of the columns of the training groups.
 
         New groups that have these columns and others are parts of groups, see docs/groups.md.
         """
-        self.group_columns_ = columns
+        self.group_columns_ = () if keys is None else tuple(keys.names)
 
     def fit_scores(
         self,
@@ -176,8 +179,9 @@ class Quantifier(BaseEstimator, ABC):
         check_consistent_length(S, codes)
         if self.traits.input_kind == "features":
             self.n_features_in_ = S.shape[1]
-        self._fit_held_out(S, codes, group_codes(groups, len(codes)), w)
-        self.name_groups(column_names(groups))
+        found = training_groups(groups, len(codes))
+        self._fit_held_out(S, codes, found, w)
+        self.name_groups(None if found is None else found.keys)
         return self
 
     def fit_on(self, classifier: Any, y: Any, **how: Any) -> Self:
@@ -223,7 +227,7 @@ class Quantifier(BaseEstimator, ABC):
         self.check_parameters(len(self.classes_))
         return codes
 
-    def _fit_items(self, X: Any, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
+    def _fit_items(self, X: Any, codes: Codes, groups: "TrainingGroups | None", weights: Weights | None) -> None:
         """Fit the classifier on valid items (N, ...) and codes (N,), then the quantifier on its held-out scores."""
         if self.traits.input_kind == "features":
             self._fit_held_out(X, codes, groups, weights)
@@ -231,7 +235,7 @@ class Quantifier(BaseEstimator, ABC):
         classifier = held_out(self.classifier)
         w = None if weights is None else usable_weights(classifier, weights.values, len(codes))
         extra = {} if w is None else {"sample_weight": w}
-        self.classifier_ = classifier.fit(X, codes, self.classes_, groups, **extra)
+        self.classifier_ = classifier.fit(X, codes, self.classes_, None if groups is None else groups.codes, **extra)
         if self.traits.needs_posteriors and not self.classifier_.gives_posteriors_:
             raise TypeError(
                 f"{type(self).__name__} needs class probabilities, but {self.classifier!r} has no predict_proba: "
@@ -240,19 +244,21 @@ class Quantifier(BaseEstimator, ABC):
             )
         self._fit_held_out(self.classifier_.held_out_scores_, codes, groups, weights)
 
-    def _fit_held_out(self, S: Floats, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
+    def _fit_held_out(self, S: Floats, codes: Codes, groups: "TrainingGroups | None", weights: Weights | None) -> None:
         """Learn from out-of-sample scores or features, and store the items that have one."""
         if weights is not None and not self.traits.accepts_weights:
             raise TypeError(f"sample_weight must be None with {type(self).__name__}, which does not accept weights.")
         self.p_train_ = class_distribution(codes, len(self.classes_), weights)
-        V = HeldOut(S, codes, weights, groups, float(len(codes)) if weights is None else weights.size)
+        V = HeldOut(S, codes, weights, n_training=float(len(codes)) if weights is None else weights.size)
+        if groups is not None:
+            V = replace(V, groups=groups.codes, parts=groups.parts)
         if self.traits.input_kind == "scores" and (empty := unscored(S)).any():
             V = V.take(~empty)
         self._store(self.learn(V) or V)
 
     def _store(self, V: HeldOut) -> None:
         """Store the held-out items, with what their groups tell of the mean representation and of interval widths."""
-        groups, V = V.groups, replace(V, groups=None, learned_groups=V.groups is not None)
+        groups, V = V.groups, replace(V, groups=None, parts=None, learned_groups=V.groups is not None)
         self.held_out_ = V
         if groups is None or self.traits.has_group_model:
             return
@@ -580,8 +586,8 @@ class Quantifier(BaseEstimator, ABC):
         """Report how far the estimate of X as one sample can be trusted.
 
         Is the sample a mixture of the known classes at all (a chi-square test with p-value)? How precise can an
-        estimate be, and how many items would it take? Which classes can hardly be told apart, and does the regularizer
-        do anything? ``print`` gives a short text, ``to_dict()`` the values, ``plot()`` a picture of M.
+        estimate be, and how many items would it take? Which classes can hardly be distinguished, and does the
+        regularizer do anything? ``print`` gives a short text, ``to_dict()`` the values, ``plot()`` a picture of M.
 
         Parameters
         ----------
@@ -812,8 +818,35 @@ def _weighted(X: Any, y: Any, groups: Any, sample_weight: Any, kind: str) -> tup
     return X, y, groups, weights.take(kept).scaled()
 
 
-def group_codes(groups: Any, n_items: int) -> Codes | None:
-    """Return the number of each item's group, (N,), or None."""
+class TrainingGroups(NamedTuple):
+    """Groups of N training items.
+
+    Attributes
+    ----------
+    keys : Keys
+        The G groups.
+    codes : ndarray (N,)
+        Group of each item.
+    parts : ndarray (N,) or None
+        Part of a group that each item belongs to, numbered over all groups; None if groups have no parts.
+    """
+
+    keys: Keys
+    codes: Codes
+    parts: Codes | None = None
+
+
+def training_groups(groups: Any, n_items: int) -> TrainingGroups | None:
+    """Return the groups of training items, None without groups.
+
+    If there are several columns, the first has the groups and the others their parts, provided that there are at least
+    ten groups. With fewer, every combination of values is a group.
+
+    >>> rows = {"shop": np.repeat(np.arange(10), 2), "month": np.tile([1, 2], 10)}
+    >>> found = training_groups(rows, 20)
+    >>> found.keys.names, found.codes[:4].tolist(), found.parts[:4].tolist()
+    (['shop'], [0, 0, 1, 1], [0, 1, 2, 3])
+    """
     if groups is None:
         return None
     keys, codes = Keys.of(groups)
@@ -821,12 +854,10 @@ def group_codes(groups: Any, n_items: int) -> Codes | None:
         raise ValueError(f"groups must have one value per item, {n_items}, got {len(codes)}.")
     if keys.missing.any():
         raise ValueError(f"groups must have no missing values, got {keys.missing[codes].sum()}.")
-    return codes
-
-
-def column_names(groups: Any) -> tuple[str, ...]:
-    """Return the names of the columns of groups, none without groups."""
-    return () if groups is None else tuple(Keys.of(groups)[0].names)
+    first, of_parts = Keys.of(Keys(keys.columns[:1]).frame())
+    if len(keys.columns) == 1 or len(first) < FEWEST_WITH_PARTS:
+        return TrainingGroups(keys, codes)
+    return TrainingGroups(first, of_parts[codes], codes)
 
 
 def drawn_samples(codes: Any, n_classes: int, weights: Weights | None) -> tuple[Samples, Floats]:

@@ -13,6 +13,7 @@ from ordinalq.inference.group_model import (
     GroupModel,
     GroupSums,
     Prediction,
+    TrainingRows,
     bounds,
     learn,
     logits_pay,
@@ -25,15 +26,18 @@ from ordinalq.inference.group_model import (
 from ordinalq.inference.intervals import with_closed_form
 from ordinalq.inference.labels import WEIGHTED
 from ordinalq.inference.model import HeldOut, Inference, Traits, values_of
-from ordinalq.inference.nested import Parts, groups_of_parts, predict_parts
+from ordinalq.inference.nested import Parts, groups_of_parts, learn_parts, predict_parts
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.quantifiers.base import Quantifier
+from ordinalq.samples.keys import UNNAMED, Keys
 from ordinalq.samples.summary import Summary
 from ordinalq.simplex import clean
 from ordinalq.solvers.solution import Solution
 
 # Part of a sample below which a difference of weights is a rounding error.
 ROUNDING = 1e-12
+# Training groups that are stored, those with most items.
+MOST_STORED = 100_000
 # What is said of a group; the estimate of a single item is mostly what is known of all groups.
 LIKE, UNLIKE, SINGLE = "good", "unlike the training groups", "too few items"
 
@@ -64,10 +68,16 @@ class GroupBLP(Quantifier):
     ----------
     group_model_ : GroupModel
         Means and covariances; ``source`` is "learned", "stated" or "weak".
+    training_hashes_ : ndarray (G,)
+        Hashes of the names of the training groups, in ascending order.
+    training_counts_ : ndarray (G, n)
+        Labelled items of each class in these groups. New items of the same group are estimated with them.
     """
 
     paper_name = ""
     answers_for_: Quantifier
+    training_hashes_: npt.NDArray[np.uint64] | None = None
+    training_counts_: Floats | None = None
 
     def __init__(self, classifier: Any = None, *, group_effect: float | None = None) -> None:
         self.classifier = classifier
@@ -99,8 +109,42 @@ class GroupBLP(Quantifier):
         place = np.zeros(len(V.codes), dtype=np.intp) if V.groups is None else V.groups
         sums = GroupSums.of(self.embed(V.S), V.codes, place, len(self.classes_), weights=V.weights)
         if V.groups is not None:
-            return learn(sums)
+            self.training_counts_ = sums.in_items().counts
+            model = learn(sums)
+            if V.parts is None:
+                return model
+            groups = np.zeros(V.parts.max() + 1, dtype=np.intp)
+            groups[V.parts] = V.groups
+            parts = GroupSums.of(self.embed(V.S), V.codes, V.parts, len(self.classes_), weights=V.weights)
+            return learn_parts(model, parts, groups)
         return weak(sums) if self.group_effect is None else stated(sums, self.group_effect)
+
+    def name_groups(self, keys: Keys | None) -> None:
+        """Store the names of the columns of the training groups, and hashes of the names of the groups."""
+        super().name_groups(keys)
+        counts, self.training_hashes_ = self.training_counts_, None
+        self.training_counts_ = None
+        if keys is None or counts is None or UNNAMED in keys.names:
+            # Groups without a named column may be numbered anew in every table.
+            return
+        # Of the last groups no item may have a score.
+        hashes = keys.hashes(self.group_columns_)[: len(counts)]
+        rows = np.flatnonzero(~keys.missing[: len(counts)] & (counts.sum(axis=1) > 0))
+        rows = rows[np.argsort(-counts[rows].sum(axis=1), kind="stable")[:MOST_STORED]]
+        self.training_hashes_, first = np.unique(hashes[rows], return_index=True)
+        self.training_counts_ = counts[rows[first]]
+
+    def _training_rows(self, keys: Keys | None) -> TrainingRows | None:
+        """Return the training items of groups; None if there are none, or groups have other columns."""
+        stored, counts = self.training_hashes_, self.training_counts_
+        if keys is None or stored is None or counts is None or not set(self.group_columns_) <= set(keys.names):
+            return None
+        hashes = keys.hashes(self.group_columns_)
+        place = np.minimum(np.searchsorted(stored, hashes), len(stored) - 1)
+        known = (stored[place] == hashes) & ~keys.missing
+        if not known.any():
+            return None
+        return TrainingRows(np.where(known[:, None], counts[place], 0), self.group_model_.mu, self.group_model_.B)
 
     def embed(self, S: Floats) -> Floats:
         """Return the posteriors, and the logits of the cumulative ones if there is enough to learn from."""
@@ -111,11 +155,14 @@ class GroupBLP(Quantifier):
         return Solution.closed_form(self._predicted(self.group_model_, summary, "sample")[0].prevalences)
 
     def _prediction(self, model: GroupModel, summary: Summary, estimand: str) -> Prediction:
-        """Return the prediction of each sample, by the labels of its items too, where there are any."""
+        """Return the prediction of each sample, also by labels of its items and by training items of its group."""
         Q, n_others, labels = self._observed(summary)
-        if labels is None:
+        training = self._training_rows(summary.keys)
+        if labels is None and training is None:
             return predict(model, Q, n_others, estimand)
-        return predict_labelled(model, Q, n_others, labels, estimand)
+        if labels is None:
+            labels = GroupLabels(np.zeros((len(Q), model.n_classes)), np.zeros_like(Q))
+        return predict_labelled(model, Q, n_others, labels, estimand, training)
 
     def _observed(self, summary: Summary) -> tuple[Floats, Floats, GroupLabels | None]:
         """Return means (B, d) and numbers (B,) of unlabelled items, and the labelled items if there are any."""
@@ -127,7 +174,7 @@ class GroupBLP(Quantifier):
         # Rounding errors of weights that are all labelled are no items.
         n_others = summary.sizes - labels.n_labelled
         n_others = np.where(n_others > ROUNDING * summary.sizes, n_others, 0)
-        # Of the items without a label; where there are none, any.
+        # Of the items without a label; if there are none, any.
         rest = summary.totals["f"] * unit - labels.sums
         return rest / np.where(n_others > 0, n_others, 1)[:, None], n_others, labels
 
@@ -147,13 +194,16 @@ class GroupBLP(Quantifier):
         Q, sizes, labels = self._observed(summary)
         groups, n_labelled = found[1], np.zeros(len(sizes)) if labels is None else labels.n_labelled
         plain = np.bincount(groups, weights=n_labelled)[groups] == 0
+        training = self._training_rows(found[0])
         if plain.all():
-            return predict_parts(model, Q, sizes, groups, estimand, values_of(self))
+            return predict_parts(model, Q, sizes, groups, estimand, values_of(self), training)
         alone = Parts.alone(self._prediction(model, summary, estimand))
         if not plain.any():
             return alone
-        some = np.unique(groups[plain], return_inverse=True)[1]
-        return alone.replaced(plain, predict_parts(model, Q[plain], sizes[plain], some, estimand, values_of(self)))
+        which, some = np.unique(groups[plain], return_inverse=True)
+        training = None if training is None else training.take(which)
+        these = predict_parts(model, Q[plain], sizes[plain], some, estimand, values_of(self), training)
+        return alone.replaced(plain, these)
 
     def collect(self, summary: Summary) -> DriftSums | None:
         """Return the sums over samples that determine their common offset; None if no groups were learned from."""

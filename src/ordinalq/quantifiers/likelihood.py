@@ -140,7 +140,7 @@ class _LikelihoodMethod(SmoothedQuantifier):
                 Omega += np.einsum("bi,ki,li->bkl", p / N, H, H) - outer / N[:, :, None]
             G, g = _whitened(q[rows], H, Omega)
             A = np.matmul(G.transpose(0, 2, 1), G)
-            # Classes that V does not tell apart.
+            # Classes that V does not distinguish.
             A += OPEN * np.trace(A, axis1=1, axis2=2)[:, None, None] / n * np.eye(n)
             found = np.empty((draws.n_replicates, len(g), n))
             # Of few samples many replicates are solved at once.

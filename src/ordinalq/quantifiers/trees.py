@@ -15,7 +15,7 @@ from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_
 from ordinalq.classifiers.cross_fitting import fit_weighted, held_out, last_step, usable_weights
 from ordinalq.inference.model import HeldOut, Traits
 from ordinalq.losses import LeastSquares
-from ordinalq.quantifiers.base import Quantifier, check_every_class, check_items, class_distribution
+from ordinalq.quantifiers.base import Quantifier, TrainingGroups, check_every_class, check_items, class_distribution
 from ordinalq.regularizers import NoPenalty
 from ordinalq.representations import one_hot
 from ordinalq.samples.samples import OneHot, Samples, class_means
@@ -72,7 +72,7 @@ class _TreeQuantifier(Quantifier):
         """Return n: q is a distribution."""
         return len(self.classes_)
 
-    def _fit_items(self, X: Any, codes: Codes, groups: Codes | None, weights: Weights | None) -> None:
+    def _fit_items(self, X: Any, codes: Codes, groups: TrainingGroups | None, weights: Weights | None) -> None:
         """Grow the tree on one part of valid items (N, ...) and judge it on the other; groups stay together."""
         # Imported here for the reason that `ordinalq.classifiers.cross_fitting` gives.
         from sklearn.model_selection import GroupShuffleSplit, train_test_split
@@ -97,7 +97,7 @@ class _TreeQuantifier(Quantifier):
             )
         else:
             splitter = GroupShuffleSplit(1, test_size=self.held_out, random_state=self.random_state)
-            grown, kept = next(splitter.split(codes, groups=groups))
+            grown, kept = next(splitter.split(codes, groups=groups.codes))
         check_every_class(codes[grown], self.classes_)
         parts = [None if weights is None else weights.take(part) for part in (grown, kept)]
         self._grow(_safe_indexing(X, grown), codes[grown], parts[0])
@@ -105,8 +105,8 @@ class _TreeQuantifier(Quantifier):
         check_every_class(codes[kept], self.classes_)
         self.p_train_ = class_distribution(codes, n, weights)
         S = self._class_scores(_safe_indexing(X, kept))
-        groups = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
-        self._store(HeldOut(S, codes[kept], parts[1], groups, float(len(codes))))
+        place = None if groups is None else np.unique(groups.codes[kept], return_inverse=True)[1]
+        self._store(HeldOut(S, codes[kept], parts[1], place, float(len(codes))))
 
 
 class OQT(_TreeQuantifier):

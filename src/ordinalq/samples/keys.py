@@ -1,19 +1,22 @@
 """Keys of groups, in the types and the order of the user, and periods of time."""
 
 import datetime as dt
+import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ordinalq._utils.validation import Array, Counts, Index, Mask
 
 # How people are shown the group of the items that name none.
 MISSING = "(missing)"
-# The name of the column of groups where nobody gave one.
+# The default name of the column of groups.
 UNNAMED = "group"
 # Between the values of several columns, as people read them.
 AND = ", "
@@ -25,7 +28,7 @@ UNITS = ("D", "ms", "us", "ns")
 class Column:
     """One value for each of B groups."""
 
-    index: "pd.Index[Any]"  # (B,) values of whatever type the user's column has
+    index: "pd.Index[Any]"  # (B,) values of the type of the user's column
     name: str = UNNAMED  # that of the user's column
     native: Any = None  # NumPy or polars type that it had before pandas took it; None where pandas has it
 
@@ -36,7 +39,7 @@ class Column:
     def tolist(self) -> list[Any]:
         """Return the values as plain objects, None where missing."""
         missing = self.index.isna()
-        return [None if gap else value for gap, value in zip(missing, self.index.tolist(), strict=True)]
+        return [None if absent else value for absent, value in zip(missing, self.index.tolist(), strict=True)]
 
     def labels(self) -> list[str]:
         """Return the values as people read them."""
@@ -72,7 +75,7 @@ class Column:
 class Keys:
     """B distinct groups, sorted; ordered categories are in their own order, a missing value comes last.
 
-    By the values of several columns together groups are told apart; the first is the first to sort by.
+    Groups are distinguished by the values of several columns together, and sorted by the first of them first.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -83,7 +86,7 @@ class Keys:
         """Return the distinct groups of N items, and the position of each item's group among them.
 
         The values are array-like or a series (N,), or several in a frame or dict (N, k); None, NaN and the like are a
-        value of their own.
+        separate value.
 
         >>> keys, codes = Keys.of(["pen", "ink", "pen"])
         >>> keys.tolist(), codes.tolist()
@@ -125,7 +128,7 @@ class Keys:
         try:
             keys, codes = cls.of(together)
         except TypeError as error:
-            raise TypeError("groups must be of one kind in all portions; make them strings.") from error
+            raise TypeError("groups must be of one kind in all chunks; make them strings.") from error
         ends = np.cumsum([len(part) for part in parts])
         native = [
             column.native if all(part.columns[j].native == column.native for part in parts) else None
@@ -165,7 +168,7 @@ class Keys:
 
     @property
     def missing(self) -> Mask:
-        """Which groups have a missing value, (B,)."""
+        """Groups that have a missing value, (B,)."""
         return np.asarray(np.any([column.index.isna() for column in self.columns], axis=0))
 
     def position(self, group: Any) -> int:
@@ -211,6 +214,13 @@ class Keys:
         """Return the groups as people read them."""
         words = zip(*(column.labels() for column in self.columns), strict=True)
         return [AND.join(filter(None, parts)) if len(parts) > 1 else parts[0] for parts in words]
+
+    def hashes(self, names: Sequence[str]) -> npt.NDArray[np.uint64]:
+        """Return hashes of the values of some columns as text, (B,); they are the same on all machines."""
+        columns = {column.name: column.labels() for column in self.columns}
+        words = zip(*(columns[name] for name in names), strict=True)
+        digests = [hashlib.blake2b(json.dumps(row).encode(), digest_size=8).digest() for row in words]
+        return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
     def frame(self, prefix: str = "") -> dict[str, "pd.Index[Any]"]:
         """Return the columns for a frame of pandas, by their names."""
@@ -300,7 +310,7 @@ def _column(groups: Any) -> tuple["pd.Index[Any]", Any]:
             return pd.Index(groups.to_list(), dtype=kind), native
         groups = groups.to_numpy()
     if not hasattr(groups, "dtype"):
-        # As objects: NumPy would make words of numbers and gaps that stand beside words.
+        # As objects: NumPy would turn numbers and missing values among words into words.
         words = any(isinstance(value, str) for value in groups)
         groups = np.asarray(groups, dtype=object if words else None)
     if np.ndim(groups) != 1 or len(groups) == 0:
@@ -339,14 +349,14 @@ def _nullable(dtype: Any) -> Any:
 
 
 def _check_kinds(old: "pd.Index[Any]", new: "pd.Index[Any]") -> None:
-    """Refuse to unite what would lose its order or its type."""
+    """Raise TypeError if merged keys would lose their order or type."""
     ordered = [hasattr(values, "codes") for values in (old, new)]
     if any(ordered) and not (all(ordered) and old.dtype == new.dtype):
-        raise TypeError("groups must have the same ordered categories in all portions, or none.")
+        raise TypeError("groups must have the same ordered categories in all chunks, or none.")
     kinds = {values.inferred_type for values in (old.dropna(), new.dropna()) if len(values)}
     numbers = {"integer", "floating", "mixed-integer-float"}
     if len(kinds) > 1 and not kinds <= numbers:
-        raise TypeError(f"groups must be of one kind in all portions, got {new.dtype} after {old.dtype}.")
+        raise TypeError(f"groups must be of one kind in all chunks, got {new.dtype} after {old.dtype}.")
 
 
 def _text(value: Any) -> str:

@@ -51,7 +51,7 @@ def encode_known_labels(y: Any, classes: Array) -> Codes:
     """
     if y is None or isinstance(y, str | bytes) or np.ndim(y) != 1:
         raise ValueError(f"labelled must be a one-dimensional array of labels, got {_describe(y)}.")
-    # As objects: NumPy would make words of gaps that stand beside words.
+    # As objects: NumPy would turn missing values among words into words.
     values = np.asarray(y, dtype=object)
     known = ~pd.isna(values)
     codes = np.full(len(values), -1, dtype=np.intp)
@@ -111,7 +111,7 @@ def _check_values(class_values: Any, labels: list[Any]) -> Floats:
 
 
 def check_label_count(what: str, n_distinct: int, advice: str) -> None:
-    """Refuse a column of numbers that has more distinct values than classes have."""
+    """Raise ValueError if a column of numbers has too many distinct values for classes."""
     if n_distinct > MAX_LABELS:
         raise ValueError(f"{what} has {n_distinct} different numbers, too many for classes: {advice}.")
 

@@ -105,7 +105,7 @@ class _Rows:
 
     @property
     def weight(self) -> Floats:
-        """Sum of the weights of each sample, (B,): its size where there are none."""
+        """Sum of the weights of each sample, (B,): its size if there are none."""
         return self._sums(None if self.weights is None else self.weights.values)
 
     @property
@@ -227,9 +227,9 @@ class Samples(_Rows):
         """
         keys, codes = Keys.of(groups)
         if keys.missing.any() and not missing:
-            gaps = keys.missing[codes]
+            absent = keys.missing[codes]
             raise ValueError(
-                f"groups must have no missing values, got {gaps.sum()}, the first at item {gaps.argmax()}."
+                f"groups must have no missing values, got {absent.sum()}, the first at item {absent.argmax()}."
             )
         # Numbers of 16 bits are sorted by radix, in a fraction of the time.
         short = codes.astype(np.uint16) if len(keys) <= np.iinfo(np.uint16).max else codes

@@ -23,24 +23,24 @@ from ordinalq.samples.weights import Weights
 BLOCK_SAMPLES, BLOCK_ITEMS = 2**14, 2**20
 # Scored items of a table that are kept in memory, some tens of bytes for each.
 IN_MEMORY = 2**22
-# Portions that wait until they are merged: often enough for the memory, seldom enough for the time.
+# Chunks that wait until they are merged: often enough for the memory, seldom enough for the time.
 WAITING = 16
 
 
 class Scored(NamedTuple):
-    """A portion of scored items: S (N, n), samples of them, and the row of the summary that each sample is part of."""
+    """A chunk of scored items: S (N, n), samples of them, and the row of the summary that each sample is part of."""
 
     S: npt.NDArray[np.floating[Any]]
     samples: Samples
     rows: Index
 
     def moved(self, rows: Index) -> "Scored":
-        """Return the items as part of other samples: b of sample rows[b], or of none where that is -1."""
+        """Return the items as part of other samples: b of sample rows[b], or of none if that is -1."""
         stay = rows >= 0
         return Scored(self.S, self.samples if stay.all() else self.samples[stay], rows[stay])
 
     def chosen(self, rows: Index) -> "Scored":
-        """Return the items of some samples: b is part of sample rows[b], or of none where that is -1.
+        """Return the items of some samples: b is part of sample rows[b], or of none if that is -1.
 
         Only their scores are copied, so that the others may stay on disk.
         """
@@ -54,7 +54,7 @@ class Summary:
     """All that a quantifier needs of B samples.
 
     Methods on means need sums over the items of each sample; methods on items (SLD, o-SLD) need the scores of all of
-    them. Both can be merged: portions summarized by different processes or machines give the same as all items at
+    them. Both can be merged: chunks summarized by different processes or machines give the same as all items at
     once. `Quantifier.summarize` makes summaries, `Quantifier.solve` and the functions of `ordinalq.inference` take
     them.
 
@@ -67,7 +67,7 @@ class Summary:
         their squares; for methods on means "f" (B, d) of w f; "checks" (B, g) of the functions of the fit test, where
         the method has some; of labelled items what `ordinalq.inference.labels` says.
     items : tuple of Scored, default=()
-        Portions of scored items, for methods on items.
+        Chunks of scored items, for methods on items.
     keys : Keys, default=None
         The groups that the samples stand for.
     exponent : int, default=0
@@ -232,7 +232,7 @@ class Summary:
         return replace(self, totals=totals, items=tuple(items), exponent=exponent)
 
     def regrouped(self, rows: Index, keys: Keys) -> "Summary":
-        """Return other samples, made of these: b becomes part of sample rows[b], (B,), or of none where that is -1."""
+        """Return other samples, made of these: b becomes part of sample rows[b], (B,), or of none if that is -1."""
         kept = rows >= 0
         n_items = np.zeros(len(keys), dtype=np.int64)
         np.add.at(n_items, rows[kept], self.n_items[kept])
@@ -332,7 +332,7 @@ def blocks(n_items: Counts, *, of_items: bool, groups: Codes | None = None) -> l
 
 
 def gathered(parts: Iterable[Summary]) -> Summary:
-    """Return the summary of portions that come one after the other, however many; see :func:`spilled`."""
+    """Return the summary of chunks that come one after the other, however many; see :func:`spilled`."""
     waiting: list[Summary] = []
     for part in parts:
         waiting.append(part)
@@ -342,7 +342,7 @@ def gathered(parts: Iterable[Summary]) -> Summary:
 
 
 def spilled(summary: Summary) -> Summary:
-    """Return a summary with scores in a temporary file, sample by sample, where there are millions in memory."""
+    """Return a summary with scores in a temporary file, sample by sample, if there are millions in memory."""
     here = [part for part in summary.items if not isinstance(part.S, np.memmap)]
     if sum(len(part.S) for part in here) <= IN_MEMORY:
         return summary
@@ -361,7 +361,7 @@ def spilled(summary: Summary) -> Summary:
 
 
 def _scored(arrays: Mapping[str, Any], i: int) -> Scored:
-    """Return portion i of what a file holds."""
+    """Return chunk i of what a file holds."""
     weights = Weights(arrays[f"weights {i}"]) if f"weights {i}" in arrays else None
     S = arrays[f"S {i}"]
     samples = Samples(arrays[f"items {i}"], arrays[f"offsets {i}"], len(S), weights=weights)
@@ -369,8 +369,8 @@ def _scored(arrays: Mapping[str, Any], i: int) -> Scored:
 
 
 def _joined(parts: Sequence[Scored], B: int) -> tuple[Floats, Samples]:
-    """Return the scores of the items of all portions, (N, n), and the B samples of them."""
-    # Items of all portions one after the other, then sorted by the sample they belong to.
+    """Return the scores of the items of all chunks, (N, n), and the B samples of them."""
+    # Items of all chunks one after the other, then sorted by the sample they belong to.
     starts = np.cumsum([0, *(len(part.S) for part in parts)])
     items = np.concatenate([part.samples.items + start for part, start in zip(parts, starts, strict=False)])
     rows = np.concatenate([np.repeat(part.rows, part.samples.sizes) for part in parts])
@@ -501,7 +501,7 @@ def _from_bytes(stream: npt.NDArray[np.uint8]) -> Keys:
     content = stream.tobytes()
     _require(not any(map(_is_compressed, pa.ipc.MessageReader.open_stream(content))))
     with pa.ipc.open_stream(content) as reader:
-        # Nested values are no keys, and recurse.
+        # Nested values cannot be keys, and recurse.
         types = [kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind for kind in reader.schema.types]
         _require(types and not any(map(pa.types.is_nested, types)))
         table = reader.read_all()

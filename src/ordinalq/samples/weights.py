@@ -54,7 +54,7 @@ class Weights:
 
     @property
     def size(self) -> float:
-        """How many items all of them are worth."""
+        """Effective number of all items."""
         return float(self.values.sum() ** 2 / self.squares.sum())
 
     def sizes(self, codes: Codes, n: int) -> Floats:
@@ -80,7 +80,7 @@ def class_shares(codes: Codes, n: int, weights: Weights | None = None) -> Floats
 
 
 def handed_on(function: Callable[..., Any], weights: Weights | None) -> dict[str, Weights]:
-    """Return weights as an argument of a method's function, which may be somebody's own and know nothing of them."""
+    """Return weights as an argument of a method's function, which may be a custom one without weights."""
     if weights is None:
         return {}
     if "weights" not in inspect.signature(function).parameters:
@@ -140,7 +140,7 @@ def _exponent(values: Floats) -> int:
 
 
 def effective_counts(contents: Any, variances: Any) -> Floats:
-    """Return counts with the shares of weighted bin contents (..., d); their sum is what these are worth in items.
+    """Return counts with the shares of weighted bin contents (..., d); their sum is the effective number of items.
 
     contents_j (sum contents) / (sum variances): a bin's content is sum w, its variance sum w^2, and the whole histogram
     is worth (sum w)^2 / sum w^2 items. Unweighted counts, whose variances are themselves, stay as they are.

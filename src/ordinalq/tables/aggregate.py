@@ -28,11 +28,11 @@ from ordinalq.tables.grouping import By, Grouping, known_labels
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.model import needed_columns, scores_of
 
-# Files of portions, by the hash of what determines them.
+# Files of chunks, by the hash of what determines them.
 KEPT = re.compile(r"[0-9a-f]{32}\.(npz|json)")
 
 
-class Portion(NamedTuple):
+class Chunk(NamedTuple):
     """What a block of rows has given."""
 
     summary: Summary
@@ -45,10 +45,10 @@ class Portion(NamedTuple):
         return int(self.summary.n_items.sum())
 
 
-def together(parts: Sequence[Portion]) -> Portion:
+def together(parts: Sequence[Chunk]) -> Chunk:
     """Return what some rows give from what parts of them give."""
     strings = tuple(map(any, zip(*(part.strings for part in parts), strict=True)))
-    return Portion(
+    return Chunk(
         Summary.merged([part.summary for part in parts]), strings, frozenset().union(*(part.seen for part in parts))
     )
 
@@ -56,7 +56,7 @@ def together(parts: Sequence[Portion]) -> Portion:
 class Reading:
     """What is done with rows: they are read, scored and summed up, as :func:`summarize_table` says.
 
-    `with_gaps` makes room for labels to come, where there are none; `compact` keeps scores in single precision, where a
+    `with_gaps` makes room for labels to come, if there are none; `compact` keeps scores in single precision, where a
     method needs those of all items.
     """
 
@@ -81,16 +81,16 @@ class Reading:
         self.wanted = Wanted(columns, numbers, groups.native)
 
     def check(self, file: Table) -> None:
-        """Refuse a table without the columns that are needed."""
+        """Raise an error for a table without the columns that are needed."""
         kinds = needed_columns(self.model)
         file.require(list(kinds), list(self.wanted.columns or ()))
         if self.labels is not None and self.labels in kinds:
             raise ValueError(f"{file.name}: column {self.labels!r} cannot hold labels, the model learned from it.")
 
-    def part(self, frame: pd.DataFrame) -> Portion:
+    def part(self, frame: pd.DataFrame) -> Chunk:
         """Return what some rows give."""
         seen = frozenset(frame.attrs.pop("seen", ()))
-        return Portion(self._summary(frame), self.groups.strings(frame), seen)
+        return Chunk(self._summary(frame), self.groups.strings(frame), seen)
 
     def _summary(self, frame: pd.DataFrame) -> Summary:
         """Return the sums over the groups of some rows."""
@@ -109,7 +109,7 @@ class Reading:
             return _empty(summary)
         return summary.compact() if self.compact else summary
 
-    def portion(self, file: TableFile, block: Block) -> Portion:
+    def chunk(self, file: TableFile, block: Block) -> Chunk:
         """Return what a block of rows gives."""
         return together([self.part(frame) for frame, _ in file.frames(block, self.wanted)])
 
@@ -122,7 +122,7 @@ def _empty(summary: Summary) -> Summary:
 
 
 class Finished:
-    """A folder that keeps the portions of blocks under a hash of all that determines them.
+    """A folder that keeps the chunks of blocks under a hash of all that determines them.
 
     That is the rows, and the `identity`: the model, the columns of groups, how files are read.
     """
@@ -138,24 +138,24 @@ class Finished:
         about = [self.identity, str(file.path.resolve()), stat.st_size, stat.st_mtime_ns]
         return hashlib.sha256(json.dumps([*about, *block[:4]]).encode()).hexdigest()[:32]
 
-    def get(self, key: str) -> Portion | None:
-        """Return a portion; None if it is not there, or damaged."""
+    def get(self, key: str) -> Chunk | None:
+        """Return a chunk; None if it is not there, or damaged."""
         try:
             about = json.loads((self.folder / f"{key}.json").read_text())
             content = (self.folder / f"{key}.npz").read_bytes()
             if hashlib.sha256(content).hexdigest() != about["sha256"]:
                 return None
             summary = Summary.load(self.folder / f"{key}.npz")
-            return Portion(summary, tuple(about["strings"]), frozenset(about["seen"]))
+            return Chunk(summary, tuple(about["strings"]), frozenset(about["seen"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def put(self, key: str, portion: Portion) -> None:
-        """Keep a portion: first its sums, then what says that they are whole."""
+    def put(self, key: str, chunk: Chunk) -> None:
+        """Keep a chunk: first its sums, then what says that they are whole."""
         with replacing(self.folder / f"{key}.npz") as path:
-            portion.summary.save(path)
+            chunk.summary.save(path)
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        about = {"sha256": digest, "strings": portion.strings, "seen": sorted(portion.seen)}
+        about = {"sha256": digest, "strings": chunk.strings, "seen": sorted(chunk.seen)}
         write_bytes(self.folder / f"{key}.json", json.dumps(about).encode())
 
     def forget(self) -> None:
@@ -170,7 +170,7 @@ class Finished:
 def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Finished | None = None) -> Summary:
     """Return the summary of a table of any size, with the keys as they are read by `n_jobs` processes.
 
-    Portions of an earlier run that are `finished` are used, and those of this one kept there.
+    Chunks of an earlier run that are `finished` are used, and those of this one kept there.
     """
     reading.check(file)
     seen: set[str] = set()
@@ -178,25 +178,25 @@ def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Fi
     def summaries() -> Iterator[Summary]:
         blocks = file.blocks(reading.wanted)
         calls = ((part, block if n_jobs == 1 else part.light(block), finished) for part, block in blocks)
-        portions = in_order(_portion, reading, calls, n_jobs)
-        for portion in along("reading the table", portions, file.n_bytes):
-            reading.groups.saw(portion.strings)
-            seen.update(portion.seen)
-            yield portion.summary
+        chunks = in_order(_chunk, reading, calls, n_jobs)
+        for chunk in along("reading the table", chunks, file.n_bytes):
+            reading.groups.saw(chunk.strings)
+            seen.update(chunk.seen)
+            yield chunk.summary
 
     summary = gathered(summaries())
     file.check_seen(reading.wanted, seen)
     return summary
 
 
-def _portion(reading: Reading, file: TableFile, block: Block, finished: Finished | None) -> tuple[Portion, int]:
+def _chunk(reading: Reading, file: TableFile, block: Block, finished: Finished | None) -> tuple[Chunk, int]:
     """Return what a block of rows gives, or has given, and how many bytes of the table are read after it."""
     if finished is None:
-        return reading.portion(file, block), block.done
+        return reading.chunk(file, block), block.done
     key = finished.key(file, block)
     found = finished.get(key)
     if found is None:
-        found = reading.portion(file, block)
+        found = reading.chunk(file, block)
         finished.put(key, found)
     return found, block.done
 
@@ -217,13 +217,13 @@ def some_rows(
     """
     max_items = check_integer("max_items", max_items, minimum=1)
     groups = Grouping(strata, file.format)
-    counts = gathered(_counted(groups, frame) for frame in file.portions(groups.names, native=groups.native))
+    counts = gathered(_counted(groups, frame) for frame in file.chunks(groups.names, native=groups.native))
     assert counts.keys is not None
     quota = shares(counts.n_items, max_items)
     n_rows, n_chosen = int(counts.n_items.sum()), int(quota.sum())
     if n_chosen < n_rows:
         logger.warning(
-            "learned from %s of %s rows, %.3g %% of each of %s values of %r",
+            "learned from %s of %s rows, %.3g%% of each of %s values of %r",
             f"{n_chosen:,}",
             f"{n_rows:,}",
             100 * n_chosen / n_rows,
@@ -231,7 +231,7 @@ def some_rows(
             counts.keys.name,
         )
     rng, left, kept = check_random_state(random_state), counts.n_items.copy(), []
-    for frame in file.portions(columns, native=groups.native):
+    for frame in file.chunks(columns, native=groups.native):
         samples = groups.samples(frame)
         assert samples.keys is not None
         rows = counts.keys.positions(samples.keys)

@@ -31,7 +31,7 @@ from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.summary import Summary, blocks
 from ordinalq.solvers.solution import warn_of_failed
-from ordinalq.tables.aggregate import Portion, Reading, together
+from ordinalq.tables.aggregate import Chunk, Reading, together
 from ordinalq.tables.grouping import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier, model_for
 from ordinalq.version import __version__
@@ -165,25 +165,25 @@ def remote(engine: str, name: str) -> Callable[..., Any]:
     return step
 
 
-def scored(task: Task, frame: pd.DataFrame) -> Portion | None:
-    """Return the sums over the groups of some rows, None where there are none."""
+def scored(task: Task, frame: pd.DataFrame) -> Chunk | None:
+    """Return the sums over the groups of some rows, None if there are none."""
     return task.reading.part(frame) if len(frame) else None
 
 
-def scored_block(task: Task, file: TableFile, block: Block | None) -> Portion | None:
+def scored_block(task: Task, file: TableFile, block: Block | None) -> Chunk | None:
     """Return what a block of a file gives, or all blocks of it where none is named; None for a file without rows."""
     these = [block] if block is not None else file.blocks(task.reading.wanted)
-    parts = [task.reading.portion(file, one) for one in these]
+    parts = [task.reading.chunk(file, one) for one in these]
     return together(parts) if parts else None
 
 
-def facts(portion: Portion) -> Portion:
-    """Return what the layout needs of a portion: not the sums, but the groups and their numbers of items."""
-    return portion._replace(summary=Summary(portion.summary.n_items, {}, (), portion.summary.keys))
+def facts(chunk: Chunk) -> Chunk:
+    """Return what the layout needs of a chunk: not the sums, but the groups and their numbers of items."""
+    return chunk._replace(summary=Summary(chunk.summary.n_items, {}, (), chunk.summary.keys))
 
 
-def layout(task: Task, known: Sequence[Portion], file: Table | None = None, max_items: int = MAX_ITEMS) -> Layout:
-    """Return the blocks of all groups from the facts of all portions; those of a file may be words for numbers."""
+def layout(task: Task, known: Sequence[Chunk], file: Table | None = None, max_items: int = MAX_ITEMS) -> Layout:
+    """Return the blocks of all groups from the facts of all chunks; those of a file may be words for numbers."""
     if not known:
         raise ValueError("the table has no rows.")
     whole = together(known)

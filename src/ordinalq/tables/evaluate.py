@@ -29,7 +29,7 @@ from ordinalq.tables.grouping import By, Grouping, check_by, labelled_rows, name
 from ordinalq.tables.inner import fitted_quantifier, model_for
 from ordinalq.tables.model import TableModel, needed_columns, scores_of
 
-# Errors of estimates beside the truth of samples, and what they say of a model.
+# Errors of estimates next to the truth of samples, and what they say of a model.
 
 
 MEASURES = ("nmd", "rnod", "mean_class")
@@ -151,7 +151,7 @@ def evaluate_table(
     random_state: int = 0,
     **how: Any,
 ) -> pd.DataFrame:
-    """Measure the errors of a model on samples of a labelled table, beside simple estimates.
+    """Measure the errors of a model on samples of a labelled table, next to simple estimates.
 
     The samples are those of :func:`scored_samples`. There is one row per estimate: name, mean and standard deviation of
     NMD, of RNOD and of the error of the mean class over the samples. With groups, the means over items too
@@ -222,6 +222,13 @@ def scored_samples(
     label are an error, or skipped.
     """
     target = target or (model.target_ if isinstance(model, TableModel) else None)
+    if (weight := getattr(model, "weight_", None)) is not None:
+        warnings.warn(
+            f"the model was fitted with the weights {weight!r}, but evaluate does not support them: every row "
+            "counts once, in the true prevalences and in the estimates.",
+            UserWarning,
+            stacklevel=4,
+        )
     if target is None:
         raise ValueError("target must name the column of the labels: the model does not know it.")
     check_by(names_of(by), target)

@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,6 +37,10 @@ WHOLE = "all"
 FRAME = "frame"
 # Names of more groups are not compared unless they are to be merged, which takes a second for a million.
 MOST_CHECKED = 100_000
+# Labels are questioned if their rows are one, or at most this part of those of the largest class, which has this many.
+FEW, MANY = 0.01, 20
+# Common labels that make a scale.
+MIN_SCALE = 3
 # A longer name is that of a wrong column.
 MAX_NAME = 100_000
 
@@ -48,9 +53,9 @@ By = str | Sequence[str]
 
 
 class GroupColumn:
-    """One of the columns that name the groups of rows, which come in portions.
+    """One of the columns that name the groups of rows, which come in chunks.
 
-    In a text file a value is a word, and what kind of words they are is known at the end: the samples of a portion have
+    In a text file a value is a word, and what kind of words they are is known at the end: the samples of a chunk have
     words for keys, and `typed` makes them whole numbers, numbers, dates or true and false where all are. Parquet
     columns have a type of their own, and those of a frame in memory are taken as they are. `by` is the column, or a
     column of dates and a period, such as "date:month", and a format, as "date:month:%m/%d/%Y".
@@ -65,7 +70,7 @@ class GroupColumn:
         self.has_strings = False
 
     def read(self, frame: pd.DataFrame) -> "pd.Series[Any]":
-        """Return the values of the rows of a portion, (N,)."""
+        """Return the values of the rows of a chunk, (N,)."""
         if self.period is not None:
             return periods(as_pandas(frame), self.name, self.period, self.style)
         column = frame[self.name]
@@ -85,7 +90,7 @@ class GroupColumn:
         return pd.Series(values, name=self.name)
 
     def strings(self, frame: pd.DataFrame) -> bool:
-        """Return whether the column is known to have strings in some of the rows of a portion."""
+        """Return whether the column is known to have strings in some of the rows of a chunk."""
         return self._tells_strings and any(isinstance(value, str) for value in frame[self.name].dropna().unique())
 
     def typed(self, words: Column) -> Any:
@@ -96,7 +101,7 @@ class GroupColumn:
         values = _values(distinct.tolist())
         if values is None:
             return words.index
-        # A type that has room for a gap, where there is one.
+        # A type that has room for a gap, if there is one.
         kind = {"i": "Int64", "b": "boolean", "f": "float64"}.get(values.dtype.kind, "object")
         column = pd.Series(values[codes], dtype=kind) if (codes < 0).any() else pd.Series(values[codes])
         column[codes < 0] = None
@@ -104,7 +109,7 @@ class GroupColumn:
 
 
 class Grouping:
-    """The groups of rows that come in portions, by one column or by several; without any, all rows are one."""
+    """The groups of rows that come in chunks, by one column or by several; without any, all rows are one."""
 
     def __init__(self, by: By | None, format: str = FRAME) -> None:  # noqa: A002
         self.columns = [] if by is None else [GroupColumn(one, format) for one in as_list(by)]
@@ -117,26 +122,26 @@ class Grouping:
         return [column.name for column in self.columns]
 
     def strings(self, frame: pd.DataFrame) -> tuple[bool, ...]:
-        """Return whether each column is known to have strings in some of the rows of a portion."""
+        """Return whether each column is known to have strings in some of the rows of a chunk."""
         return tuple(column.strings(frame) for column in self.columns)
 
     def saw(self, strings: Sequence[bool]) -> None:
-        """Take note of the strings that a portion had."""
+        """Take note of the strings that a chunk had."""
         for column, had in zip(self.columns, strings, strict=True):
             column.has_strings |= had
 
     def values(self, frame: pd.DataFrame) -> dict[str, Any]:
-        """Return the values of each column in the rows of a portion, by its name."""
+        """Return the values of each column in the rows of a chunk, by its name."""
         if not self.columns:
             return {UNNAMED: np.full(len(frame), WHOLE, dtype=object)}
         return {column.name: column.read(frame) for column in self.columns}
 
     def samples(self, frame: pd.DataFrame, y: Any = None, classes: Any = None) -> Samples:
-        """Return the groups of the rows of a portion; with labels y (N,), samples with prevalences."""
+        """Return the groups of the rows of a chunk; with labels y (N,), samples with prevalences."""
         return Samples.from_groups(self.values(frame), y, classes=classes, missing=True)
 
     def typed(self, summary: Summary) -> Summary:
-        """Return the summary of all portions with keys of the type that all words have, in the order of that type."""
+        """Return the summary of all chunks with keys of the type that all words have, in the order of that type."""
         assert summary.keys is not None
         order, keys = self.order(summary.keys)
         return summary.regrouped(np.argsort(order), keys)
@@ -214,8 +219,8 @@ def names_of(by: By | None) -> list[str]:
 def periods(frame: pd.DataFrame, name: str, period: str, style: str = "") -> "pd.Series[Any]":
     """Return the period that each row's date is in, as words (N,); times count in UTC.
 
-    Dates with the day before or after the month are told apart as in training, among the rows at hand, unless the style
-    is given.
+    Dates with the day before or after the month are distinguished as in training, among the rows at hand, unless the
+    style is given.
     """
     times = dates(frame, name, style or date_style(frame, name, f"{name}:{period}:%m/%d/%Y")).dt
     words = times.strftime(PERIODS[period]).astype("string")
@@ -262,7 +267,7 @@ MOSTLY = 0.5
 
 
 def check_by(by: Sequence[str], target: str) -> None:
-    """Refuse columns of groups that are the labels: each would have a single class."""
+    """Raise an error for columns of groups that are the labels: each would have a single class."""
     if target in by:
         raise ValueError(f"by must name the column of the groups, got that of the labels, {target!r}.")
 
@@ -293,6 +298,7 @@ def labelled_rows(
     kept = np.array([word for word in words if word not in gaps], dtype=object)
     if classes is None and len(distinct := set(kept.tolist())) <= MAX_LABELS:
         classes = known_order(distinct)
+        _question_strange_labels(rows, target, kept, classes)
     y = _label_values(rows, target, classes, kept)
     if classes is not None:
         known = set(parsed_classes(classes, y).tolist())
@@ -306,8 +312,53 @@ def labelled_rows(
     return rows, y, int(missing.sum()), classes
 
 
+def _question_strange_labels(rows: pd.DataFrame, target: str, words: Array, order: Sequence[str] | None) -> None:
+    """Raise ValueError if a label of very few rows does not fit the scale of the others."""
+    if order is not None:
+        return
+    counts = Counter(words.tolist())
+    most = max(counts.values())
+    if most < MANY:
+        return
+    rare = [word for word, count in counts.items() if count <= max(1, FEW * most)]
+    common = [word for word in counts if word not in rare]
+    strange = [word for word in rare if not _fits(word, common)]
+    if len(common) < MIN_SCALE or not strange:
+        return
+    at = int(np.isin(words, strange).argmax())
+    found = ", ".join(f"{short(word)} ({counts[word]:,})" for word in strange[:5])
+    raise ValueError(
+        f"{place(rows, rows.index[at])}: column {target!r} has labels of very few rows that do not fit the others: "
+        f"{found}, of {len(words):,} rows. Correct them, or give all classes in order, classes=[...]."
+    )
+
+
+def _fits(word: str, common: Sequence[str]) -> bool:
+    """Return whether a rare label can belong to the scale of the common labels.
+
+    Words must be of the same known scale. Numbers fit equal steps if they are at a step between the others or next to
+    them, or whole numbers from 0 to 10. Labels fit if the common ones are no known scale.
+
+    >>> numbers = ["1", "2", "3", "4", "5"]
+    >>> [_fits(word, numbers) for word in ("55", "0", "6", "10", "4.5", "fvie")]
+    [False, True, True, True, False, False]
+    >>> _fits("hapy", ["unhappy", "neutral", "happy"]), _fits("blue", ["red", "green", "grey"])
+    (False, True)
+    """
+    numbers = pd.to_numeric(pd.Series([word, *common]), errors="coerce").to_numpy(dtype=np.float64)
+    value, others = numbers[0], np.unique(numbers[1:])
+    if np.isnan(others).any():
+        return known_order(common) is None or known_order([*common, word]) is not None
+    steps = np.diff(others)
+    if not len(steps) or not np.allclose(steps, steps[0]):
+        return True
+    place_of = (value - others[0]) / steps[0]
+    is_step = np.isclose(place_of, np.round(place_of))
+    return bool(is_step and (-1.01 < place_of < len(others) + 0.01 or (steps[0] == 1 and 0 <= value <= 10)))
+
+
 def known_labels(frame: pd.DataFrame, column: str, classes: Array) -> Array:
-    """Return the labels in a column of a portion as classes of the model (N,), None where there is none."""
+    """Return the labels in a column of a chunk as classes of the model (N,), None if there is none."""
     known = dict(zip(as_words(classes), classes.tolist(), strict=True))
     words = as_words(frame[column])
     gaps = {None, "", *MISSING_WORDS} - set(known)

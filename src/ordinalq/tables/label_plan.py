@@ -117,7 +117,7 @@ def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, rando
     """Draw the rows to label at random within each group; the table of the plan is read twice more.
 
     The rows come with all their columns, after one that says which line (or row, in Parquet) of the file each is, and
-    one with the name of the file, where there are many. A column `target` for the labels is added, empty, if the table
+    one with the name of the file, if there are many. A column `target` for the labels is added, empty, if the table
     lacks it.
     """
     assert plan.read.keys is not None
@@ -130,7 +130,7 @@ def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, rando
 def _rows(file: Table, chosen: Mask, target: str | None) -> pd.DataFrame:
     """Return the chosen rows (N,) of a table with their places, and a column `target` for the labels."""
     kept, names, start = [], [], 0
-    for frame in file.portions():
+    for frame in file.chunks():
         kept.append(frame[chosen[start : start + len(frame)]])
         names += [where(frame)] * len(kept[-1])
         start += len(frame)
@@ -150,7 +150,7 @@ def _groups_of_rows(file: Table, keys: Keys, by: By | None, labels: str | None) 
     groups = Grouping(by, file.format)
     columns = list(dict.fromkeys([*groups.names, *filter(None, [labels])]))
     codes, free = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=bool)]
-    for frame in file.portions(columns or None, native=groups.native):
+    for frame in file.chunks(columns or None, native=groups.native):
         code = np.zeros(len(frame), dtype=np.intp)
         samples = groups.samples(frame)
         assert samples.keys is not None

@@ -147,7 +147,7 @@ def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
     return ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)
 
 
-# Quality of the classifier What its held-out votes are worth, beside saying always the same.
+# Quality of the classifier What its held-out votes are worth, next to saying always the same.
 
 
 # A class with fewer labelled items is called rare: its column of M scatters by .1 and more.
@@ -238,10 +238,10 @@ def _better_order(S: Floats, codes: Codes, names: Sequence[str]) -> list[str] | 
 def _with_twice_as_many(
     quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None, accuracy: float
 ) -> float | None:
-    """Return the accuracy to expect with twice as many labels, None where there are too few for a guess.
+    """Return the accuracy to expect with twice as many labels, None if there are too few for a guess.
 
     One more model learns from half as many items as those of the folds. In a stack it is one of a cross-fitted member;
-    where there is none (forests), a plain logistic regression tells how much more labels bring.
+    if there is none (forests), a plain logistic regression tells how much more labels bring.
     """
     classifier = getattr(quantifier, "classifier_", None)
     parts_of = [classifier, *getattr(classifier, "members_", ())]
@@ -460,7 +460,8 @@ class TableModel(BaseEstimator):
         keys = groups = None
         if by is not None:
             keys, codes = Keys.of(Grouping(by).values(rows))
-            groups = tidied(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)[0][codes]
+            place, kept_keys = tidied(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)
+            groups, keys = place[codes], keys[kept_keys]
         if not asked:
             kinds = self._without_useless(rows, kinds, y, classes, groups)
         self.columns_ = TypedColumns(kinds)
@@ -473,10 +474,12 @@ class TableModel(BaseEstimator):
         self.encoder_ = with_name_arrays(self.encoder_)
         tell("", 3, 20, 14)
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weight_type": weight_type}
-        how = {"classes": parsed_classes(classes, y), "class_values": class_values, "groups": groups}
-        self.quantifier_ = quantifier.fit(X, y, **how, **weighted)
+        # By their names: missing values are a group, too.
+        by_name = None
         if keys is not None:
-            self.quantifier_.name_groups(tuple(keys.names))
+            by_name = {column.name: np.array(column.labels(), dtype=object)[groups] for column in keys.columns}
+        how = {"classes": parsed_classes(classes, y), "class_values": class_values, "groups": by_name}
+        self.quantifier_ = quantifier.fit(X, y, **how, **weighted)
         self.classes_ = self.quantifier_.classes_
         self.target_ = target
         self.n_items_ = len(y)
@@ -565,7 +568,7 @@ class TableModel(BaseEstimator):
             With the columns that the model was fitted on.
         by : str, list of str, array-like (N,) or frame (N, k)
             Columns of the groups, periods of dates such as "date:month", or the groups themselves. They keep their type
-            and come sorted, categories in their own order; rows without a group are one of their own, the last.
+            and come sorted, categories in their own order; rows without a group are one group, the last.
         level : float, default=None
             Level of the intervals, such as 0.95; None gives none.
         labels : str or array-like (N,), default=None
@@ -710,7 +713,7 @@ def _are_names(by: Any, frame: Any) -> bool:
 
 
 def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, table: str) -> None:
-    """Refuse columns that the quantifier cannot learn from."""
+    """Raise an error for columns that the quantifier cannot learn from."""
     if not kinds:
         raise ValueError(
             f"{table}: has no column to learn from besides {target!r}; name some with features=[...] or text=[...]."

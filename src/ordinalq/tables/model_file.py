@@ -191,7 +191,7 @@ SCHEMA_OF_META: dict[str, Callable[[Any], bool]] = {
 
 
 def _check_versions(versions: dict[str, str], path: Path) -> None:
-    """Refuse what newer versions have made, and another major version; warn of another minor scikit-learn."""
+    """Raise an error for newer versions and other major versions; warn of another minor scikit-learn."""
     for package, here in (("ordinalq", __version__), ("scikit-learn", sklearn.__version__)):
         then = _release(versions.get(package))
         now = _release(here)
@@ -229,7 +229,7 @@ def checksum(meta: dict[str, Any], payload: bytes) -> str:
 
 # The inside of a model file, judged before anything of it is built.
 #
-# skops writes an object as a tree of nodes in ``schema.json``, with arrays beside it. Whoever forges a file can write
+# skops writes an object as a tree of nodes in ``schema.json``, with arrays next to it. Whoever forges a file can write
 # any tree: nodes that refer to one another so that walking them never ends, arrays that unpack to gigabytes or are
 # counted a hundred times, decision trees without nodes. What is checked here holds for every file that `save_model`
 # writes.
@@ -507,7 +507,7 @@ MAX_JOBS = 1024
 
 
 def check_contents(model: Any) -> None:
-    """Refuse decision trees, sparse matrices and generators that point outside of themselves; all in one walk."""
+    """Raise an error if decision trees, sparse matrices or generators point outside of themselves."""
     # Thing, features that its estimator checks items for, and whether it is inside of an ensemble.
     waiting: list[tuple[Any, Any, bool]] = [(model, None, False)]
     seen: set[int] = set()
@@ -565,7 +565,7 @@ def _check_estimator(estimator: Any, n_features: Any, in_ensemble: bool) -> Any:
 
 
 def _check_outputs(estimator: Any) -> None:
-    """Refuse a tree whose leaves know other classes than its estimator."""
+    """Raise an error for a tree whose leaves know other classes than its estimator."""
     tree = estimator.tree_
     n_classes = vars(estimator).get("n_classes_")
     if isinstance(n_classes, int | np.integer) and tree.n_outputs == 1 and tree.max_n_classes != n_classes:
@@ -573,7 +573,7 @@ def _check_outputs(estimator: Any) -> None:
 
 
 def _check_tree(tree: Any, n_features: Any) -> None:
-    """Refuse decision trees whose nodes point to nodes other than their descendants, or to features that do not exist.
+    """Raise an error if nodes of decision trees point to other nodes than their descendants, or to no feature.
 
     scikit-learn follows the nodes without looking, so that those of a forged file could lead anywhere in the memory.
     It compares new items with the `n_features_in_` of the estimator that it is given, and no more inside of an
@@ -593,7 +593,7 @@ def _check_tree(tree: Any, n_features: Any) -> None:
 
 
 def _check_boosted_tree(tree: Any, n_features: Any) -> None:
-    """Refuse trees of gradient boosting that point outside of themselves, as `_check_tree` does.
+    """Raise an error for trees of gradient boosting that point outside of themselves, as `_check_tree` does.
 
     Splits by category follow further tables; none of our own models has any.
     """
@@ -618,11 +618,27 @@ def check_held_out(quantifier: Quantifier) -> None:
         raise ValueError(f"p_train_ must have {n_classes} entries, got shape {np.shape(quantifier.p_train_)}")
     if held_out is None:
         return
+    _check_training_groups(getattr(quantifier, "predictor_", None) or quantifier, n_classes)
     codes = held_out.codes
     if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "iu" or codes.shape != held_out.S.shape[:1]:
         raise ValueError("held-out codes must be one integer per row of scores")
     if len(codes) and not (codes.min() >= 0 and codes.max() < n_classes):
         raise ValueError(f"held-out codes must be between 0 and {n_classes - 1}, got {codes.min()} to {codes.max()}")
+
+
+def _check_training_groups(quantifier: Quantifier, n_classes: int) -> None:
+    """Raise ValueError if stored training groups are not sorted, or do not have one count for each class."""
+    hashes, counts = (vars(quantifier).get(name) for name in ("training_hashes_", "training_counts_"))
+    if hashes is None and counts is None:
+        return
+    if not isinstance(hashes, np.ndarray) or hashes.dtype != np.uint64 or hashes.ndim != 1 or len(hashes) == 0:
+        raise ValueError("hashes of training groups must be 64-bit numbers")
+    if not (hashes[1:] > hashes[:-1]).all():
+        raise ValueError("hashes of training groups must be in ascending order")
+    if not isinstance(counts, np.ndarray) or counts.dtype.kind != "f" or counts.shape != (len(hashes), n_classes):
+        raise ValueError(f"counts of training groups must have the shape ({len(hashes)}, {n_classes})")
+    if not (np.isfinite(counts).all() and (counts >= 0).all()):
+        raise ValueError("counts of training groups must be finite and not negative")
 
 
 def _check_encoder(encoder: Any) -> None:
@@ -634,7 +650,7 @@ def _check_encoder(encoder: Any) -> None:
 
 
 def _check_sparse(matrix: Any) -> None:
-    """Refuse a sparse matrix with positions outside of it."""
+    """Raise an error for a sparse matrix with positions outside of it."""
     if hasattr(matrix, "check_format"):
         matrix.check_format(full_check=True)
     elif matrix.format == "coo":
@@ -644,7 +660,7 @@ def _check_sparse(matrix: Any) -> None:
 
 
 def _check_generator(state: Any) -> None:
-    """Refuse a generator of random numbers that reads beyond its state."""
+    """Raise an error for a generator of random numbers that reads beyond its state."""
     inner = state.get("state", {})
     if isinstance(inner, dict) and "pos" in inner and not 0 <= int(inner["pos"]) <= len(inner.get("key", ())):
         raise ValueError("a generator of random numbers in it reads beyond its state")
@@ -755,7 +771,7 @@ def load_model_and_info(path: str | Path, *, trusted: Sequence[str] = ()) -> tup
         check_held_out(quantifier)
     except UntrustedTypesError:
         raise
-    except Exception as error:  # whatever a forged file makes skops do
+    except Exception as error:  # any error of skops on a forged file
         reason = plain(" ".join(str(error).split())) or type(error).__name__
         raise ValueError(f"{path}: the model in it cannot be read: {reason[:200]}") from error
     return model, info
@@ -898,7 +914,7 @@ def _check(payload: bytes, path: Path) -> dict[str, Any]:
         return check_payload(payload)
     except Refused as error:
         raise ValueError(f"{path}: {plain(str(error))}.") from error
-    except Exception as error:  # whatever zipfile and zlib make of rubbish
+    except Exception as error:  # any error of zipfile and zlib
         raise ValueError(f"{path}: {PAYLOAD} in it is damaged ({plain(str(error))[:200]}).") from error
 
 

@@ -32,7 +32,7 @@ def summarize_table(
     tidy_groups: bool = False,
     **how: Any,
 ) -> Summary:
-    """Return what the model's quantifier needs of a table, or of each group of its rows, reading it in portions.
+    """Return what the model's quantifier needs of a table, or of each group of its rows, reading it in chunks.
 
     The model is a :class:`TableModel`, or a quantifier that was fitted on a frame of numbers, whose columns the table
     has. The values of the column `by`, or of several, are the groups. They keep their type and their order; in text

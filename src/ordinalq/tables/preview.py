@@ -73,14 +73,14 @@ def likely_group(preview: TablePreview, target: str = "") -> str:
 
 
 def preview_table(file: Table, *, whole: bool = False) -> TablePreview:
-    """Look at a table; all of it, to know the values of columns that may hold the labels, or only the first portion."""
+    """Look at a table; all of it, to know the values of columns that may hold the labels, or only the first chunk."""
     counters: dict[str, Counter[str | None] | None] = {}
     kinds: dict[str, str] = {}
     reasons: dict[str, str] = {}
     rows: tuple[tuple[str, ...], ...] = ()
     names: list[str] = []
     n_rows = 0
-    for frame in file.portions(nested=True):
+    for frame in file.chunks(nested=True):
         if not n_rows:
             names = [str(name) for name in frame.columns if name not in UNNAMED]
             kinds = {name: _kind(frame, name) for name in names}
@@ -203,7 +203,7 @@ class ReturnedLabels:
         self._same = self._compared = 0
 
     def values(self, frame: pd.DataFrame) -> list[str | None]:
-        """Return the column of labels of a portion (N,): new ones, and those that were there."""
+        """Return the column of labels of a chunk (N,): new ones, and those that were there."""
         here = [label for label in frame.index.tolist() if label in self.labels]
         self._seen.update(here)
         shared = [name for name in self._rows.columns if name in frame.columns]
@@ -219,7 +219,7 @@ class ReturnedLabels:
         return [self.labels.get(label, old) for label, old in zip(frame.index.tolist(), known, strict=True)]
 
     def check(self) -> None:
-        """Refuse labels of another table; to be called when all portions have been seen."""
+        """Raise an error for labels of another table; to be called when all chunks have been seen."""
         if self._same < AGREE * self._compared:
             raise ValueError(f"{self.name}: its rows are not those of the table: draw the rows to label again.")
         lost = self.labels.keys() - self._seen

@@ -39,7 +39,7 @@ class Check:
     columns : dict of arrays
         What was found, per bin or per model.
     expected, allowed : float
-        What the last column should be about, and how far off it may be.
+        Expected value of the last column, and its tolerance.
     """
 
     name: str
@@ -174,7 +174,7 @@ def coverage_test(
     Returns
     -------
     Check
-        Columns: the share of the toys whose intervals hold the truth, without and with the estimated bias.
+        Columns: the share of the toys whose intervals contain the true value, without and with the estimated bias.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def coverage_test(
     slack = 3 * np.sqrt(level * (1 - level) / n_toys)
     passed = bool(wide.min() >= level - slack)
     sentence = (
-        f"Intervals of {level:.1%} hold the truth in {wide.mean():.1%} of {n_toys} toys with the estimated bias "
+        f"Intervals of {level:.1%} contain the true value in {wide.mean():.1%} of {n_toys} toys with the bias "
         f"(worst bin {int(wide.argmin()) + 1}: {wide.min():.1%}), in {narrow.mean():.1%} without it"
         f"{'.' if passed else '; the worst bin is below what chance allows.'}"
     )

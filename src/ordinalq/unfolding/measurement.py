@@ -246,7 +246,7 @@ def _counts(counts: Any, variances: Any, covariance: Any, *, flow: bool) -> tupl
         )
     if v is None and not np.array_equal(g, np.round(g)):
         warnings.warn(
-            "counts are not whole numbers and are treated as counts with a variance of their own size: give variances= "
+            "counts are not whole numbers and are treated as counts whose variance equals their value. Pass variances= "
             "(sums of squared weights) for sums of weights, or variances=counts for expected counts.",
             UserWarning,
             stacklevel=4,

@@ -18,7 +18,7 @@ from ordinalq.unfolding.response_model import response_model
 COLUMN_TOLERANCE = 1e-4
 # How far the sum of fractions may be from one, and counts from whole numbers, as parts of the largest.
 FRACTION_TOLERANCE = WHOLE = 1e-6
-# Entries of M below this are no probabilities that could be told from zero, and their squares underflow.
+# Entries of M below this cannot be distinguished from zero, and their squares underflow.
 SMALLEST = 1e-140
 # Likelihoods count per item: beyond this their curvatures would overflow.
 MOST_ITEMS = 1e150
@@ -251,7 +251,7 @@ def read_background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> t
 
 
 def check_proportional(method: Quantifier, a: Floats) -> None:
-    """Refuse a method whose own acceptance is not proportional to this one (n,)."""
+    """Raise ValueError if the acceptance of a method is not proportional to this one (n,)."""
     parameters = method.get_params()
     own = parameters.get("acceptance", parameters.get("regularizer__acceptance"))
     if own is None or np.shape(own) != a.shape:  # a wrong shape is the method's to refuse

@@ -208,7 +208,7 @@ class Unfolding:
 
     @property
     def pulls(self) -> Floats:
-        """(observed - refolded) / standard deviation of the counts, zero where that is zero."""
+        """(observed - refolded) / standard deviation of the counts, zero if that is zero."""
         known = self.measurement
         root = np.sqrt(np.diagonal(known.fluctuations(self.refolded_flat[None])[0]))
         off = known.counts - self.refolded_flat

@@ -52,7 +52,7 @@ class SmoothSpectrum(BaseEstimator):
     """Penalized likelihood of the logarithm of a spectrum, the default method of :func:`ordinalq.unfold`.
 
     The penalty is tau/2 times the sum of squared changes of the local slope of the log density, each divided by the
-    distance over which it happens. It is zero for every power law integrated over its bins, whatever their widths.
+    distance over which it happens. It is zero for every power law integrated over its bins, of any widths.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 The rule of the default, "evidence", is in `ordinalq.unfolding.spectrum`. Every other rule looks at the same scan:
 estimates with K strengths, from next to none to all that the data allow, and gives each strength a number that is small
-where it is good.
+if it is good.
 """
 
 from collections.abc import Callable
@@ -145,7 +145,7 @@ class Scan:
     rule : str
         Name of the rule.
     strengths, n_df, criterion : ndarray (K,)
-        Strengths, the effective degrees of freedom that they leave, and the criterion, small where it is good. That of
+        Strengths, the effective degrees of freedom that they leave, and the criterion, small if it is good. That of
         "evidence" is minus twice the logarithm of the marginal likelihood.
     chosen : int
         Position of the chosen strength, or of the nearest one.
