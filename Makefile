@@ -24,7 +24,7 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 CLUSTER := .venv-cluster
 CLUSTER_STAMP := $(CLUSTER)/installed
 
-.PHONY: help test browser-test screenshots cluster-test seeds coverage slow check demo bench hostile docs site lowest release format clean
+.PHONY: help test browser-test screenshots cluster-test seeds coverage slow check demo bench hostile docs site lowest release rehearse format clean
 
 help:
 	@echo "make test    the test suite        make slow    the long tests"
@@ -37,6 +37,7 @@ help:
 	@echo "make demo    the fried experiment  make docs    what is generated in the documentation"
 	@echo "make site    the documentation as a site, docs/_build/html/index.html"
 	@echo "make lowest  the test suite with the oldest versions that pyproject.toml allows"
+	@echo "make rehearse  all targets and validation benchmarks from a fresh clone, into docs/validation/rehearsal.md"
 	@echo "make release  sdist and wheel in dist/, checked and tried in a fresh environment, without and with extras"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -112,7 +113,7 @@ hostile: $(STAMP)
 	$(BIN)/python benchmarks/hostile.py
 
 docs: $(STAMP)
-	$(BIN)/python docs/make_methods.py
+	$(BIN)/python docs/make_tables.py
 	$(BIN)/python docs/make_pictures.py
 
 # Warnings are errors; the pages of names and examples are made anew, so that none stays behind.
@@ -140,6 +141,10 @@ release:
 	cd $(RELEASE) && bin/python smoke_core.py
 	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo dist/*.whl)[all]"
 	cd $(RELEASE) && bin/python smoke.py
+
+# Everything above and the validation benchmarks from a fresh clone; takes hours, and continues where it stopped.
+rehearse: $(STAMP)
+	$(BIN)/python .ci/rehearse.py
 
 clean:
 	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) $(CLUSTER) dist docs/_build docs/api docs/gallery docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .coverage

@@ -119,7 +119,7 @@ def distribution(figure, ax, left, bottom):
     bars.bar(range(5), ESTIMATE, width=0.66, color=BAR, edgecolor=BLUE, label="estimate")
     bars.hlines(TRUE, [k - 0.43 for k in range(5)], [k + 0.43 for k in range(5)], color=INK, lw=2.8, label="truth")
     bars.set_xticks(range(5), ["1★", "2★", "3★", "4★", "5★"], fontsize=11, color=INK)
-    bars.set_yticks([0, 0.2, 0.4], ["0", "20 %", "40 %"], fontsize=10, color=SOFT)
+    bars.set_yticks([0, 0.2, 0.4], ["0", "20%", "40%"], fontsize=10, color=SOFT)
     bars.set_ylim(0, 0.46)
     bars.grid(axis="y", color=GRID, lw=0.8)
     bars.set_axisbelow(True)

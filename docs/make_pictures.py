@@ -1,9 +1,9 @@
-"""Draw the pictures of the documentation that need no data set: ``python docs/make_pictures.py``.
+"""Draw the figures of the documentation that need no data set: ``python docs/make_pictures.py``.
 
-Two of them show figures of long measurements; they are drawn from the numbers on the page beside them.
+Two of them show figures of long measurements; they are drawn from the numbers on the page next to them.
 
 ``pictures.json`` keeps what each of them shows, as numbers and words, and a hash of its file. A test draws them again
-and compares what they show: so it says which are stale, with any version of matplotlib and its fonts.
+and compares what they show: so it states which are stale, with any version of matplotlib and its fonts.
 """
 
 import hashlib
@@ -34,11 +34,12 @@ sys.path[:0] = [str(DOCS), str(DOCS.parent / "examples"), str(DOCS.parent / "ben
 
 
 def few_groups():
-    """Draw the table of docs/groups.md about few labelled groups."""
+    """Draw the table of docs/validation/groups.md about few labelled groups."""
     import group_pictures
 
     table = re.search(
-        r"\| labelled groups \|.*\n\|-.*\n((?:\|.*\n)+)", (DOCS / "groups.md").read_text(encoding="utf-8")
+        r"\| labelled groups \|.*\n\|-.*\n((?:\|.*\n)+)",
+        (DOCS / "validation" / "groups.md").read_text(encoding="utf-8"),
     )
     lines = []
     for row in table[1].splitlines():
@@ -49,11 +50,11 @@ def few_groups():
 
 
 def growth():
-    """Draw the seconds of docs/scale.md against ten million rows and parts of them."""
+    """Draw the seconds of docs/validation/scale.md against ten million rows and parts of them."""
     import scale
 
-    text = " ".join((DOCS / "scale.md").read_text(encoding="utf-8").split())
-    seconds = re.search(r"\*\*Growth\*\*: the dots in the picture are ([\d., and]+) s", text)[1]
+    text = " ".join((DOCS / "validation" / "scale.md").read_text(encoding="utf-8").split())
+    seconds = re.search(r"\*\*Growth\*\*: the dots in the figure are ([\d., and]+) s", text)[1]
     sizes = [10_000_000 // part for part in (100, 32, 10, 3, 1)]
     return scale.draw(sizes, {"parquet": [float(number) for number in re.findall(r"[\d.]+", seconds)]})
 
@@ -93,7 +94,7 @@ def shown(figure):
 
 
 def main():
-    """Write the pictures, and what they show."""
+    """Write the figures and their content."""
     kept = {}
     with mpl.rc_context(FILE_STYLE):
         for name, figure in figures().items():

@@ -45,7 +45,7 @@ estimates = q.predict_groups(X_new, product, level=0.95)
 print(estimates)
 
 # %%
-# The diamonds are the true shares. At a level of 95 %, about one interval in twenty misses its diamond.
+# The diamonds are the true shares. At a level of 95%, about one interval in twenty misses its diamond.
 
 truth = [np.bincount(pile[1], minlength=6)[1:] / len(pile[1]) for pile in piles.values()]
 plot.groups(estimates, truth=truth, figure=plt.figure(figsize=(10, 3.5), layout="constrained"), xlabel="stars")

@@ -51,7 +51,7 @@ for count in counts:
 middle, lower, upper = np.transpose(means)
 
 figure, ax = plt.subplots()
-ax.errorbar(range(len(counts)), middle, [middle - lower, upper - middle], fmt="o", capsize=4, label="estimate, 95 %")
+ax.errorbar(range(len(counts)), middle, [middle - lower, upper - middle], fmt="o", capsize=4, label="estimate, 95%")
 ax.axhline(true_stars.mean(), color="gray", label="the truth")
 ax.set(xticks=range(len(counts)), xticklabels=counts, xlabel="labelled reviews, out of 2000", ylabel="mean stars")
 ax.legend()

@@ -29,7 +29,7 @@ plain = oq.PACC().fit(X, y)
 aware = oq.GroupBLP().fit(X, y, groups=group)
 
 # %%
-# Take a hundred new groups of each size. How often does a 95 % interval contain the true mean class, and how wide is
+# Take a hundred new groups of each size. How often does a 95% interval contain the true mean class, and how wide is
 # it?
 
 sizes = [30, 100, 300, 1000]
@@ -42,8 +42,7 @@ for size in sizes:
         covered[name].append(100 * np.mean((bounds.mean_lower <= truth) & (truth <= bounds.mean_upper)))
         width[name].append(np.mean(bounds.mean_upper - bounds.mean_lower))
     print(
-        f"{size:5d} items: PACC covers {covered['PACC'][-1]:.0f} %, "
-        f"GroupBLP with groups {covered['GroupBLP'][-1]:.0f} %"
+        f"{size:5d} items: PACC covers {covered['PACC'][-1]:.0f}%, GroupBLP with groups {covered['GroupBLP'][-1]:.0f}%"
     )
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))

@@ -27,8 +27,8 @@ response = simulated / simulated.sum(axis=0)
 observed = rng.poisson(exact @ (acceptance * truth))
 
 # %%
-# There are three systematic sources: the limited number of simulated events, an acceptance that may be off by 5 % in
-# all bins together, and a resolution that may be 10 % worse, as in an alternative simulation.
+# There are three systematic sources: the limited number of simulated events, an acceptance that may be off by 5% in
+# all bins together, and a resolution that may be 10% worse, as in an alternative simulation.
 
 wider = np.exp(-0.5 * ((np.arange(n)[:, None] - np.arange(n)) / 0.88) ** 2)
 wider /= wider.sum(axis=0)
