@@ -1,4 +1,4 @@
-"""Speed, memory and accuracy of all methods, beside other packages and beside a scipy loop, in one run on one core.
+"""Speed, memory and accuracy of all methods, next to other packages and next to a scipy loop, in one run on one core.
 
 Run it with ``python benchmarks/bench_methods.py``; ``--quick`` takes a minute or two, all of it about ten. The
 workload is fried (10 classes) with the scores of one forest given; see :mod:`workload`. Times are per sample of 1000
@@ -91,7 +91,7 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class RivalRow:
-    """Another package's method, or a scipy loop, on the first samples, beside ours on all of them."""
+    """Another package's method, or a scipy loop, on the first samples, next to ours on all of them."""
 
     method: str
     rival: str
@@ -108,7 +108,7 @@ class RivalRow:
 
 @dataclass(frozen=True)
 class RatioRow:
-    """One of our methods beside the fastest rival that finds the same minimum."""
+    """One of our methods next to the fastest rival that finds the same minimum."""
 
     method: str
     fastest: str
@@ -132,7 +132,7 @@ class ScalingRow:
 
 @dataclass(frozen=True)
 class CheckRow:
-    """A figure beside its limit."""
+    """A figure next to its limit."""
 
     figure: str
     measured: float
@@ -141,7 +141,7 @@ class CheckRow:
 
 
 def judge(measured, limit):
-    """Say whether a figure is within its limit."""
+    """Return whether a figure is within its limit."""
     return "" if limit is None else "ok" if measured <= limit else "MISSED"
 
 
@@ -269,7 +269,7 @@ class Ours:
         self.objective = fitted.objective(self.first)
 
     def gaps(self, P):
-        """How much of the possible descent P (B, n) misses, (L(p) - L(ours)) / (L(uniform) - L(ours)).
+        """Missed part of the possible descent of P (B, n), (L(p) - L(ours)) / (L(uniform) - L(ours)).
 
         Where nothing is minimised, the largest difference from our estimate instead.
         """
@@ -397,7 +397,7 @@ def peak_rss_mb():
 
 
 def large_batch(n_samples, n_pool):
-    """OPACC on many samples of 1000 items over a large pool of random scores; meant for a process of its own."""
+    """OPACC on many samples of 1000 items over a large pool of random scores; meant for a separate process."""
     rng = np.random.default_rng(0)
     S = rng.dirichlet(np.full(N_CLASSES, 0.3), size=n_pool)
     train = S[:N_TRAIN]
@@ -411,13 +411,13 @@ def large_batch(n_samples, n_pool):
 
 
 def large_batch_alone(n_samples, n_pool):
-    """Run :func:`large_batch` in a process of its own, so that its peak memory is its own."""
+    """Run :func:`large_batch` in a separate process, so that its peak memory is its own."""
     command = [sys.executable, __file__, "--large-batch", str(n_samples), str(n_pool)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def measure_checks(workload, n_drawn, n_samples, n_pool):
-    """Figures with a limit of their own: representation of EDy, protocols, and a large batch."""
+    """Figures with a limit: representation of EDy, protocols, and a large batch."""
     part = MeanDistances().fit(workload.S_train, workload.y_train, N_CLASSES)
     ms = 1e3 * clock(lambda: part.transform(workload.S_pool)).best * 10_000 / len(workload.S_pool)
     rows = [("representation of EDy, ms per 10,000 items", ms, 50.0)]
@@ -436,7 +436,7 @@ def measure_checks(workload, n_drawn, n_samples, n_pool):
 
 
 def progress(message):
-    """Say on the standard error what has been done."""
+    """Print progress on the standard error."""
     print(message, file=sys.stderr, flush=True)
 
 

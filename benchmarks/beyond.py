@@ -1,11 +1,11 @@
-"""The default beside the best of all other methods, chosen in hindsight, on the same artificial samples.
+"""The default next to the best of all other methods, chosen in hindsight, on the same artificial samples.
 
     ORDINALQ_DATA=FOLDER python benchmarks/beyond.py [NAME ...] [--splits 876 1 2] [--seeds 7 8] [--rows ROWS.csv]
 
 Data: see data.md. Rivals are the methods below on a random forest (texts: logistic regression), unweighted and with
 balanced classes, so each has two classifiers and some parameters to be lucky with; the best of all is picked with
 knowledge of the test samples, per line, and once more for all splits of a data set together. The default,
-`oq.AutoQuantifier`, sees the training items only. Mean NMD of samples of 1000 and 100 items: APP, APP-OQ (20 %), and
+`oq.AutoQuantifier`, sees the training items only. Mean NMD of samples of 1000 and 100 items: APP, APP-OQ (20%), and
 NPP. Fitted scores are kept in the folder that ORDINALQ_CACHE names. Errors are kept in the file --rows: what is there
 is not computed again, and the tables are made of all of it, so that a long run can be made in parts.
 """
@@ -71,7 +71,7 @@ RIVALS = {
     "o-PDF auto": oq.OPDF(tau="auto"),
     "o-PDF 1e-3": oq.OPDF(tau=1e-3),
 }
-# Those on features, for tables; with --slow, as OQT and ARC, which fit classifiers of their own.
+# Those on features, for tables; with --slow, as OQT and ARC, which fit their own classifiers.
 ON_FEATURES = {"HDx": oq.HDx(n_bins=4), "o-HDx 1e-3": oq.OHDx(n_bins=4, tau=1e-3)}
 QUICK = ("CC", "PACC", "o-EDy 1e-3")
 
@@ -207,7 +207,7 @@ def keys(drawn):
 
 
 def measured(method, T, samples, told, setting):
-    """Return the mean NMD and, of the default, the error that it expects and how often its 95 % intervals hold."""
+    """Return the mean NMD and, of the default, the error that it expects and how often its 95% intervals hold."""
     if T is None:
         return errors(samples.prevalences, np.tile(method, (len(samples), 1))).mean(), np.nan, np.nan, np.nan
     if told is None:
@@ -273,7 +273,7 @@ def rivals(row, setting):
 
 
 def fresh(budget, n_samples):
-    """Print how often 95 % intervals hold on fried where no item repeats: the pool is made anew by the formula."""
+    """Print how often 95% intervals hold on fried where no item repeats: the pool is made again by the formula."""
     data = oq.datasets.load_dataset("fried", random_state=876)
     q = oq.AutoQuantifier(budget=budget).fit(*data.train)
     edges = [float(name.partition(",")[2].strip(" )]")) for name in data.classes[:-1]]

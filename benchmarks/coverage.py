@@ -64,7 +64,7 @@ METHODS = {
     "ARC": lambda: oq.ARC(),
     "AdjustedML": lambda: oq.AdjustedML(),
 }
-# Those that fit classifiers of their own.
+# Those that fit their own classifiers.
 TREES = {"OQT": oq.OQT, "ARC": oq.ARC}
 ON_FEATURES = ("HDx", "o-HDx")
 CLASSIFIERS = {

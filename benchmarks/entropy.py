@@ -1,4 +1,4 @@
-"""Maximum entropy beside Tikhonov on fried: the same representation and loss, the strength chosen on other samples.
+"""Maximum entropy next to Tikhonov on fried: the same representation and loss, the strength chosen on other samples.
 
 One forest with out-of-bag scores; least squares on posteriors, Poisson on votes, Hellinger on histograms of posteriors.
 tau is chosen by the mean NMD of the validation samples of a protocol, the table has that of the test samples.

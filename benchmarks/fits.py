@@ -1,4 +1,4 @@
-"""What the fit of every group tells: how often it errs on samples from one pool, and what it finds in real groups.
+"""Test of fit of every group: false alarms on samples from one pool, and what it finds in real groups.
 
     ORDINALQ_DATA=FOLDER python benchmarks/fits.py [--parts app groups time] [--splits 20] [--method PACC]
     python benchmarks/fits.py --tiny        # synthetic groups, a few seconds, no file
@@ -6,7 +6,7 @@
 app: part of the APP samples of fried, metro traffic and Beijing that are doubtful or bad; the assumption holds there by
 construction, but scores of new items are made by other models than held-out ones. Split 0 has served to choose how much
 of that is tolerated; others are reported.
-groups: of real groups with at least 20 items, part that is doubtful or bad among those whose interval (95 %, without
+groups: of real groups with at least 20 items, part that is doubtful or bad among those whose interval (95%, without
 group effect) misses the truth, and among the others; an interval misses if that of the mean class does, or that of any
 class. "known": the same groups, by a model that was trained with groups.
 time: seconds for 20,000 groups from given scores.
@@ -88,7 +88,7 @@ def _line(name, found):
 
 
 def seconds(n_groups=20_000, size=10, n_classes=5, n_items=20_000):
-    """Print what the test takes beside the estimates."""
+    """Print what the test takes next to the estimates."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, n_classes, n_items)
     S = rng.dirichlet(np.ones(n_classes), n_items) + 2 * np.eye(n_classes)[y]

@@ -1,10 +1,10 @@
-"""How much the errors on fried owe to the luck of the split.
+"""Variation of the errors on fried between splits.
 
     python benchmarks/fried_splits.py
 
 The rarest class of fried has 26 items in the test pool, and every sample repeats them. For several splits, the
-same forest and methods are judged on samples of their own pools and on samples of a fresh pool without repetition. Mean
-NMD, APP and APP-OQ (20 %).
+same forest and methods are judged on samples of their pools and on samples of a fresh pool without repetition. Mean
+NMD, APP and APP-OQ (20%).
 """
 
 import argparse
@@ -32,7 +32,7 @@ def fresh_pool(n_items, rng):
 
 
 def drawn(data, part, tiny):
-    """Return the samples of the protocol APP, few of them where that is asked for."""
+    """Return the samples of the protocol APP, few of them on request."""
     samples = data.samples("APP", part)
     return samples[:20] if tiny else samples
 

@@ -135,6 +135,24 @@ def amazon(by: str, split: int | str, stack: str = "") -> Groups:
     return cached(f"amazon_{by}_{split}{stack and f'_{stack}'}", make)
 
 
+def later_reviews(split: int) -> Groups:
+    """Return device reviews by product: of half of the products, drawn by the split, the earlier half trains."""
+
+    def make() -> Groups:
+        frame, keys = _amazon("product")
+        frame, keys = frame[frame["reviews.date"].notna()], keys[frame["reviews.date"].notna()]
+        unique = pd.unique(keys)
+        chosen = np.isin(keys, np.random.default_rng(split).choice(unique, len(unique) // 2, replace=False))
+        rank = frame["reviews.date"].groupby(keys).rank(method="first", pct=True).to_numpy()
+        rows, test = np.flatnonzero(chosen & (rank <= 0.5)), np.flatnonzero(chosen & (rank > 0.5))
+        y, g = frame["reviews.rating"].to_numpy().astype(int) - 1, pd.factorize(keys)[0]
+        X, X_test = texts(frame["reviews.text"].iloc[rows], frame["reviews.text"].iloc[test], 3)
+        model = LogisticRegression(C=3, max_iter=1000)
+        return scored("", model, X, y[rows], g[rows], X_test, y[test], g[test])
+
+    return cached(f"amazon_later_{split}", make)
+
+
 def imdb(part: str = "report", stack: str = "") -> Groups:
     """Return film reviews by film; "report": the published split; "choose N": halves of the training films."""
 
@@ -160,8 +178,9 @@ def flights(part: str = "report", stack: str = "") -> Groups:
 
     "report": half of the days train; "choose N": halves of those training days, on which the constants of the model
     were chosen; "other N": another half, drawn in the order of the file, with draw N of the labelled flights;
-    "split N": draw N of half of all days; "earlier": the first 182 days train; "winter": January to March train,
-    June to August are asked about; "winter, scheduled": the same without the delay at departure.
+    "split N": draw N of half of all days; "same N": the same, asked about the other flights of these days; "earlier":
+    the first 182 days train; "winter": January to March train, June to August are asked about; "winter, scheduled":
+    the same without the delay at departure.
     """
 
     def make() -> Groups:
@@ -184,7 +203,7 @@ def flights(part: str = "report", stack: str = "") -> Groups:
             in_file = pd.unique(day)
             chosen = in_file[np.random.default_rng(0).choice(n_days, n_days // 2, replace=False)]
             others = np.setdiff1d(in_file, chosen)
-        elif part.startswith("split"):
+        elif part.startswith(("split", "same")):
             rng = np.random.default_rng(int(part.split()[1]))
             chosen = rng.choice(n_days, n_days // 2, replace=False)
             others = np.setdiff1d(np.arange(n_days), chosen)
@@ -197,8 +216,9 @@ def flights(part: str = "report", stack: str = "") -> Groups:
             rng = np.random.default_rng(int(part.split()[1]))
             mixed = rng.permutation(chosen)
             chosen, others = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]
-        train = np.flatnonzero(np.isin(day, chosen) & (rng.random(len(y)) < FLIGHTS_LABELLED))
-        test = np.flatnonzero(np.isin(day, others))
+        labelled = rng.random(len(y)) < FLIGHTS_LABELLED
+        train = np.flatnonzero(np.isin(day, chosen) & labelled)
+        test = np.flatnonzero(np.isin(day, chosen) & ~labelled if part.startswith("same") else np.isin(day, others))
         model = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.15, max_leaf_nodes=15, random_state=0)
         return scored(stack, model, X[train], y[train], day[train], X[test], y[test], day[test])
 

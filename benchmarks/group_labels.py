@@ -4,7 +4,7 @@
     python benchmarks/group_labels.py --tiny          # synthetic groups, a few seconds, no file
 
 Each test day, or ten pooled films, is a population, from which labelled and unlabelled items are drawn with
-replacement; the truth is its distribution, intervals have level 95 %. Beside the two kinds of intervals that
+replacement; the truth is its distribution, intervals have level 95%. Next to the two kinds of intervals that
 `predict_groups(labels=...)` gives stands prediction-powered inference with lambda = 1, cut to [0, 1];
 tests/test_group_labels.py holds it to figures of ppi-python.
 """
@@ -30,7 +30,7 @@ LEVEL = 0.95
 
 
 class Drawn(NamedTuple):
-    """Items of B groups: scores (N, n), groups (N,), labels 1..n with NaN where there is none (N,)."""
+    """Items of B groups: scores (N, n), groups (N,), labels 1..n with NaN if there is none (N,)."""
 
     S: np.ndarray
     groups: np.ndarray
@@ -147,7 +147,7 @@ def labels_of_unlike(name, data: Groups, numbers, n_samples, size, seed=0):
 
 
 def promised(name, data: Groups, widths, quantity="mean", *, seed=1):
-    """Print widths that `labels_needed` promises for the items at hand, beside those reached with so many labels."""
+    """Print widths that `labels_needed` promises for the items at hand, next to those reached with so many labels."""
     rng = np.random.default_rng(seed)
     samples, S = oq.Samples.from_groups(data.h), normalized(data.T)
     for method, bases in ((oq.GroupBLP, ("model", "labels")), (oq.PACC, ("labels",))):
@@ -177,7 +177,7 @@ def promised(name, data: Groups, widths, quantity="mean", *, seed=1):
 
 PROMISED_HEAD = (
     "| groups | method, basis | of | asked | groups that need labels | labels: median (range) | promised | reached "
-    "| within 15 % |\n|" + "---|" * 9
+    "| within 15% |\n|" + "---|" * 9
 )
 
 

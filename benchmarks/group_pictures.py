@@ -1,4 +1,4 @@
-"""The pictures of docs/groups.md: intervals that do not shrink with the number of items, and few labelled groups.
+"""The figures of docs/groups.md: intervals that do not shrink with the number of items, and few labelled groups.
 
     ORDINALQ_DATA=FOLDER python benchmarks/group_pictures.py docs
     python benchmarks/group_pictures.py --tiny        # synthetic groups, into the working folder
@@ -31,7 +31,7 @@ PROMISES = (
 
 
 def widths(data, sizes):
-    """Return {name: (promised, real)}: half widths of the mean class, and the error that 95 % of the groups stay below.
+    """Return {name: (promised, real)}: half widths of the mean class, and the error that 95% of the groups stay below.
 
     Each test group is cut down to N items, drawn at random; groups of fewer items are left out.
     """
@@ -39,7 +39,7 @@ def widths(data, sizes):
     keys, counts = np.unique(data.h, return_counts=True)
     items = [rng.permutation(np.flatnonzero(data.h == key)) for key in keys[counts >= max(sizes)]]
     S, found = real_groups.normalized(data.T), {}
-    print("\n| method | items | half width of the mean class | 95 % of the errors below | covered |\n|" + "---|" * 5)
+    print("\n| method | items | half width of the mean class | 95% of the errors below | covered |\n|" + "---|" * 5)
     for name, method, with_groups, _, _ in PROMISES:
         quantifier = real_groups.fit(data, method, groups=with_groups)
         lines = []
@@ -61,9 +61,9 @@ def draw_widths(found, sizes):
     figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     for name, _, _, colour, marker in PROMISES:
         promised, real = found[name]
-        ax.plot(sizes, promised, color=colour, marker=marker, label=f"{name}: the 95 % interval, ±")
+        ax.plot(sizes, promised, color=colour, marker=marker, label=f"{name}: the 95% interval, ±")
         ax.plot(
-            sizes, real, "--", color=colour, marker=marker, fillstyle="none", label="   95 % of its errors are below"
+            sizes, real, "--", color=colour, marker=marker, fillstyle="none", label="   95% of its errors are below"
         )
     ax.set(xscale="log", xlabel="items of the group", ylabel="mean class: classes", ylim=(0, None))
     ax.set_xticks(sizes, [str(size) for size in sizes])
@@ -104,7 +104,7 @@ def finished(figure):
 
 
 def main():
-    """Draw both pictures."""
+    """Draw both figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", default=".", type=Path)
     parser.add_argument("--draws", type=int, default=20, help="of few labelled groups")

@@ -49,7 +49,7 @@ def main():
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--training-groups", type=int, default=0, help="train with so many groups")
     parser.add_argument("--strings", action="store_true", help="groups are words instead of numbers")
-    parser.add_argument("--portions", type=int, default=0, help="add the items in so many portions")
+    parser.add_argument("--chunks", type=int, default=0, help="add the items in so many chunks")
     parser.add_argument("--tiny", action="store_true", help="10,000 items in 200 groups")
     args = parser.parse_args()
     n_items, n_groups = (10_000, 200) if args.tiny else (N_ITEMS, N_GROUPS)
@@ -63,9 +63,9 @@ def main():
     quantifier = getattr(oq, args.method)().fit_scores(S_train, y_train, groups=trained_with)
     options = {"level": args.level, "n_replicates": args.replicates}
     start, start_cpu = time.perf_counter(), time.process_time()
-    if args.portions:
-        parts = np.array_split(np.arange(n_items), args.portions)
-        found = adapter().portions(quantifier, S, groups, parts, **options)
+    if args.chunks:
+        parts = np.array_split(np.arange(n_items), args.chunks)
+        found = adapter().chunks(quantifier, S, groups, parts, **options)
     else:
         found = adapter().groups(quantifier, S, groups, **options)
     seconds, cpu = time.perf_counter() - start, time.process_time() - start_cpu

@@ -211,8 +211,8 @@ class Before:
         """Return the table of groups of items with scores S (N, n): name of a column -> array; there is no `fit`."""
         return columns(q.predict_groups_scores(S, groups, level=level, **options))
 
-    def portions(self, q: Any, S: Any, groups: Any, parts: Any, level: float | None = None, **options: Any) -> Any:
-        """Return the table of groups whose items were added in portions, index arrays `parts`."""
+    def chunks(self, q: Any, S: Any, groups: Any, parts: Any, level: float | None = None, **options: Any) -> Any:
+        """Return the table of groups whose items were added in chunks, index arrays `parts`."""
         from ordinalq.methods.streaming import GroupTotals
 
         totals = GroupTotals(q)
@@ -254,8 +254,8 @@ class Now:
         """Return the table of groups of items with scores S (N, n): name of a column -> array."""
         return columns(self._estimates(q, S, self._samples(groups), level, fit=fit, **options).frame())
 
-    def portions(self, q: Any, S: Any, groups: Any, parts: Any, level: float | None = None, **options: Any) -> Any:
-        """Return the table of groups whose items were summarized in portions, index arrays `parts`, and merged."""
+    def chunks(self, q: Any, S: Any, groups: Any, parts: Any, level: float | None = None, **options: Any) -> Any:
+        """Return the table of groups whose items were summarized in chunks, index arrays `parts`, and merged."""
         merged = None
         for part in parts:
             summary = self._summary(q, S[part], self._samples(groups[part]))

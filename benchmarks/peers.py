@@ -16,7 +16,7 @@ How the packages are fed:
   ``aggregate``.
 
 Left out: methods that are binary and reach several classes by one-versus-rest (mlquantify's ACC, HDy and HDx,
-QuaPy's HDy), and those that must train classifiers of their own (ordinal trees).
+QuaPy's HDy), and those that must train their own classifiers (ordinal trees).
 
 What the peers solve
 --------------------
@@ -55,8 +55,8 @@ __all__ = ["N_BINS", "PDF_BINS", "PEERS", "SLD_TAU", "TAU", "Peer", "available",
 # Parameters that ordinalq must be given too, for a fair comparison.
 N_BINS = 8  # bins per class (HDy) or feature (HDx): the default of QuaPy and quantificationlib
 PDF_BINS = 5  # bins of PDF per step between classes, PDF_BINS (n - 1) in total
-TAU = 1e-3  # OACC and OPACC: weight of (1/2) ||C_1 p||^2 beside the squares
-SLD_TAU = 1e-2  # regularized SLD: weight of (1/2) ||C_1 p||^2 beside the mean negative log-likelihood
+TAU = 1e-3  # OACC and OPACC: weight of (1/2) ||C_1 p||^2 next to the squares
+SLD_TAU = 1e-2  # regularized SLD: weight of (1/2) ||C_1 p||^2 next to the mean negative log-likelihood
 
 
 @dataclass(frozen=True)
@@ -505,7 +505,7 @@ _QUANTIFICATIONLIB = (
         _quantificationlib_l2(_posteriors, TAU),
         "solve_l2 on our stacked M and q: the definition",
     ),
-    # Not the definition, whatever "distance" is: M^-1 q without constraints, clipped and normalized.
+    # Not the definition, for any "distance": M^-1 q without constraints, clipped and normalized.
     Peer("quantificationlib", "PACC", _quantificationlib("baselines.ac.PAC"), "PAC: inverse, clipped"),
     # Bins on [0, 1], and the mean of the *squared* distances, which is convex. The conic solver (ECOS) is
     # inaccurate where bins of the sample are empty: own gap 0.03.

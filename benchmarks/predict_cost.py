@@ -1,4 +1,4 @@
-"""What `ordinalq predict` costs beyond reading and scoring, and what idle threads cost, in one run.
+"""Cost of `ordinalq predict` beyond reading and scoring, and cost of idle threads, in one run.
 
     python benchmarks/predict_cost.py [--rows 600000] [--tiny]
 
@@ -57,11 +57,11 @@ def main() -> None:
             path = Path(folder) / f"table.{ending}"
             table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path, index=False)
             model.save(Path(folder) / "model.oq")
-            frames = list(open_table(path).portions([*NUMBERS, "product"], numbers=NUMBERS))
+            frames = list(open_table(path).chunks([*NUMBERS, "product"], numbers=NUMBERS))
             grouping = Grouping("product", ending)
 
             def read(path: Path = path) -> None:
-                assert sum(len(f) for f in open_table(path).portions([*NUMBERS, "product"], numbers=NUMBERS)) == n_rows
+                assert sum(len(f) for f in open_table(path).chunks([*NUMBERS, "product"], numbers=NUMBERS)) == n_rows
 
             def score(frames: list = frames) -> None:
                 for frame in frames:

@@ -1,4 +1,4 @@
-"""What the priors of AdjustedML are worth: errors under APP, APP-OQ, NPP and real prevalences, of 30 to 1000 items.
+"""Priors of AdjustedML: errors under APP, APP-OQ, NPP and real prevalences, of 30 to 1000 items.
 
     ORDINALQ_DATA=FOLDER python benchmarks/priors.py [--splits 876 1]
 

@@ -1,9 +1,9 @@
-"""How fast tables are read: our reader beside pyarrow's own, in one run.
+"""Speed of reading tables: our reader compared with pyarrow, in one run.
 
     python benchmarks/reading.py [--rows 200000] [--tiny]
 
 The table has ten columns: seven of numbers, a text, a group and a date. "ours" is what `ordinalq predict` does:
-portions of the columns that a model needs, numbers as floats, checked text, a line number for every row.
+chunks of the columns that a model needs, numbers as floats, checked text, a line number for every row.
 """
 
 import argparse
@@ -45,9 +45,9 @@ def best(works, repeats: int) -> list[float]:
 
 
 def ours(path: Path) -> None:
-    """Read all portions of a table."""
+    """Read all chunks of a table."""
     columns = [*NUMBERS, "review", "product", "day"]
-    assert sum(len(frame) for frame in open_table(path).portions(columns, numbers=NUMBERS)) > 0
+    assert sum(len(frame) for frame in open_table(path).chunks(columns, numbers=NUMBERS)) > 0
 
 
 def main() -> None:

@@ -5,7 +5,7 @@
 
 The files are described in data.md. Classifiers are fitted once, see group_data.py; all else goes through the package:
 `fit_scores(S, y, groups=...)`, `summarize`, `estimate`. The truth is the realized prevalence of a group, intervals have
-level 95 %. Differences carry paired standard errors over groups, those of Amazon clustered by product or month, which
+level 95%. Differences carry paired standard errors over groups, those of Amazon clustered by product or month, which
 occur in several splits; a difference within two of them is a tie.
 """
 
@@ -44,7 +44,7 @@ METHODS = {
 # Repeats its whole iteration for each replicate.
 SLOW = ("o-SLD (bcts)",)
 STATED = 0.1
-# Of the artificial samples, beside which others stand.
+# Of the artificial samples, next to which others stand.
 RIVALS = ("PCC", "CC", "PACC")
 
 
@@ -300,7 +300,7 @@ def draws_of_groups(data: Groups, number, n_draws):
 
 
 def app(pools, sizes, n_samples):
-    """Artificial samples without groups: the weak prior, and a stated effect, beside PACC and PCC."""
+    """Artificial samples without groups: the weak prior, and a stated effect, next to PACC and PCC."""
     print("\nArtificial samples (APP), no training groups; difference to the better of PACC and PCC\n")
     print(
         "| pool | size | weak | PACC | PCC | weak / best | difference | covered: classes / mean | width | stated "

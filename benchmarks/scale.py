@@ -1,4 +1,4 @@
-"""Tables of any size: `ordinalq predict --by` beside reading and scoring alone, memory, workers, a million groups.
+"""Tables of any size: `ordinalq predict --by` next to reading and scoring alone, memory, workers, a million groups.
 
     python benchmarks/scale.py --tiny
     python benchmarks/scale.py speed --kinds numbers --rows 35300000 --folder data     # 3 GB of CSV
@@ -37,7 +37,7 @@ WORDS = ["bad", "poor", "fair", "good", "great", "kettle", "pen", "ink", "arrive
 # Words in a text; how much each of ten numbers grows by class.
 TEXT, SLOPES = 30, np.random.default_rng(7).random(10)
 CHUNK = 100_000
-# Rows that take no time beside that of starting.
+# Rows that take no time next to that of starting.
 FEW = 1000
 
 # Reading by pyarrow with one thread, and scoring by the same model; nothing is grouped or summed up.
@@ -143,7 +143,7 @@ def predict(model, path, *more):
 
 
 def speed(n, folder, kinds):
-    """Print what `predict --by` takes beside reading and scoring alone, and with two workers."""
+    """Print what `predict --by` takes next to reading and scoring alone, and with two workers."""
     for kind in kinds:
         model, path = model_of(kind, folder), written(kind, n, folder)
         few = written(kind, FEW, folder)

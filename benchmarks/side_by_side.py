@@ -207,9 +207,9 @@ def served(q: Any, S_pool: Any, data: Input) -> Items:
         yield from named(of, offer.intervals(q, S_pool, few, 0.9, of, **REPLICATES))
     for level in (None, 0.8):
         yield from named(f"groups {level}", offer.groups(q, S_pool, data.groups, level, **REPLICATES))
-    if type(q).__name__ not in ("SLD", "OSLD"):  # in portions these once kept scores in single precision
+    if type(q).__name__ not in ("SLD", "OSLD"):  # in chunks these once kept scores in single precision
         parts = np.array_split(np.random.default_rng(0).permutation(len(S_pool)), 3)
-        yield from named("portions", offer.portions(q, S_pool, data.groups, parts))
+        yield from named("chunks", offer.chunks(q, S_pool, data.groups, parts))
     yield from named("diagnosis", dict(numbers(offer.diagnosis(q, S_pool[:300]))))
 
 

@@ -1,4 +1,4 @@
-"""The soft-max solver of the paper beside the solvers on the simplex: values and time on 2,000 problems."""
+"""The soft-max solver of the paper next to the solvers on the simplex: values and time on 2,000 problems."""
 
 import sys
 import time

@@ -1,10 +1,10 @@
-"""How good the automatic choice of tau is: its error beside that of no smoothing and of the best tau in hindsight.
+"""Quality of the automatic choice of tau: its error compared with no smoothing and with the best tau in hindsight.
 
     ORDINALQ_DATA=FOLDER python benchmarks/tuning.py [NAME ...] [--weights none balanced] [--methods OPACC ...]
 
 The folder holds metro_traffic.parquet, beijing_pm25.parquet and diamonds.parquet; fried needs no file. Every o-method
 is fitted with tau="auto" on the out-of-bag scores of a forest and judged on samples of 1000 items of the test pool:
-APP-OQ (20 %), for which the choice is made, and APP. "best" is the smallest error of a grid, chosen with knowledge of
+APP-OQ (20%), for which the choice is made, and APP. "best" is the smallest error of a grid, chosen with knowledge of
 the test samples.
 """
 

@@ -1,10 +1,10 @@
-"""How good the choice of a strength from real groups is: beside today's "auto" on smooth samples, and hindsight.
+"""Quality of the choice of a strength from real groups: compared with "auto" on smooth samples, and hindsight.
 
     ORDINALQ_DATA=FOLDER python benchmarks/tuning_groups.py [product month films days] [--splits 20] [--develop]
     python benchmarks/tuning_groups.py --tiny        # synthetic groups, a few seconds, no file
 
 Test groups have at least 20 items; NMD is the mean over all of them, in all splits. "best" is the one strength of a
-grid with the smallest NMD on these very groups, which no method can know. Differences carry paired standard errors over
+grid with the smallest NMD on these groups, which no method can know. Differences carry paired standard errors over
 groups; those of Amazon are clustered by product or month, which occur in several splits. `--weight items` chooses by
 items instead of groups. `--develop` takes other splits: on them everything was chosen.
 """

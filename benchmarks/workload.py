@@ -1,4 +1,4 @@
-"""What the benchmark measures on: fried, one forest, samples by the artificial-prevalence protocol; and its clock."""
+"""Workload of the benchmark: fried, one forest, samples by the artificial-prevalence protocol; and its clock."""
 
 import time
 import tracemalloc
