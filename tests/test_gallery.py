@@ -11,13 +11,6 @@ EXAMPLES = sorted((FOLDER / "gallery").glob("plot_*.py"))
 NOTEBOOKS = sorted((FOLDER / "notebooks").glob("plot_*.py"))
 
 
-@pytest.fixture(autouse=True)
-def no_pictures_left():
-    plt.close("all")
-    yield
-    plt.close("all")
-
-
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem.removeprefix("plot_"))
 def test_example_ends_in_a_picture(path, capsys):
     runpy.run_path(str(path), run_name="__main__")

@@ -9,6 +9,8 @@ This analysis trains a model with groups, asks about new groups, finds that all 
 with 100 labels.
 """
 
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -69,7 +71,7 @@ print(summary(naive))
 # table.
 
 without_labels = q.predict_groups(X_new, product_new, level=0.95)
-print(without_labels.verdict)
+print(textwrap.fill(without_labels.verdict, 80))
 print(summary(without_labels))
 
 # %%
@@ -86,7 +88,7 @@ labels = np.full(len(X_new), np.nan)
 drawn = rng.choice(len(X_new), size=100, replace=False)
 labels[drawn] = true_stars[drawn]
 with_labels = q.predict_groups(X_new, product_new, level=0.95, labels=labels)
-print(with_labels.verdict)
+print(textwrap.fill(with_labels.verdict, 80))
 print(summary(with_labels))
 
 # %%
@@ -109,4 +111,4 @@ axes[0].set_ylabel("estimated mean")
 
 worst = with_labels.frame().nsmallest(3, "mean_class")
 print(worst[["group", "n_items", "mean_class", "mean_class_lower", "mean_class_upper"]].round(2).to_string(index=False))
-print(with_labels.compare(*worst["group"].iloc[:2]))
+print(textwrap.fill(str(with_labels.compare(*worst["group"].iloc[:2])), 80))
