@@ -296,6 +296,59 @@ def test_hellinger_minima_are_never_worse_than_the_uniform_distribution():
     assert choose(objective).minimize(objective).value < uniform
 
 
+def test_hellinger_minima_next_to_a_corner_are_found():
+    # The items of one bin are explained by the last class alone. At the corner of the second class its slope is 1e8,
+    # and its curvature so much larger that a second-order model shows no gain.
+    Q = np.array(
+        [[0.165, 0.487, 0.001, 0.321, 0.026, 0.381, 0.125, 0.281, 0.213, 0.0002, 0.019, 0.059, 0.046, 0.015, 0.861]]
+    )
+    M = np.array(
+        [
+            [0.046, 0.151, 1e-61],
+            [1e-62, 0.457, 0.015],
+            [0, 0, 0],
+            [0.579, 0.298, 1e-61],
+            [0.132, 0.023, 1e-62],
+            [0.297, 0.278, 0.152],
+            [6e-22, 0.091, 0.282],
+            [0, 0, 0],
+            [0.095, 0.156, 0.058],
+            [2e-22, 5e-22, 0.133],
+            [0.067, 0.019, 0.032],
+            [9e-28, 0.059, 1e-28],
+            [0, 0, 0],
+            [0.020, 0.015, 1e-27],
+            [4e-28, 0.861, 0.009],
+        ]
+    )
+    objective = LinearObjective(Hellinger(), NoPenalty(), Data(Q, M, np.array([100000.0]), n_blocks=3))
+    solution = choose(objective).minimize(objective)
+    for step in 10.0 ** -np.arange(1, 13):
+        moved = solution.p + step * (np.eye(3) - solution.p)
+        values = objective.take(np.zeros(3, dtype=np.intp)).value(moved, np.arange(3))
+        assert (values >= solution.value - 1e-9).all()
+
+
+def test_hellinger_minima_that_fit_one_histogram_exactly_are_compared_with_others():
+    # The first start ends where the first of three histograms fits exactly; the mean distance, .08, is moderate.
+    Q = np.array([[0.505, 0.278, 0.217, 0.321, 0.351, 0.328, 0.017, 0.747, 0.236]])
+    M = np.array(
+        [
+            [0.767, 0.764, 0.135, 0.135, 0.009, 0.506],
+            [0.232, 0.084, 0.337, 0.337, 0.740, 0.449],
+            [0.001, 0.152, 0.528, 0.528, 0.251, 0.045],
+            [0.340, 0.034, 0.375, 0.326, 0.340, 0.340],
+            [0.251, 0.895, 0.355, 0.278, 0.365, 0.365],
+            [0.409, 0.071, 0.270, 0.396, 0.295, 0.295],
+            [0.002, 0.040, 0.020, 0.144, 0.729, 0.001],
+            [0.954, 0.769, 0.445, 0.839, 0.238, 0.954],
+            [0.044, 0.191, 0.535, 0.017, 0.033, 0.045],
+        ]
+    )
+    objective = LinearObjective(Hellinger(), Tikhonov(1.0), Data(Q, M, np.array([1000.0]), n_blocks=3))
+    assert choose(objective).minimize(objective).value < 0.0885
+
+
 def test_columns_of_vanishing_length_do_not_lead_off_the_simplex():
     # Two columns are so short that differences between them are lost next to the others: flat directions of many sizes.
     M = np.array([[0.301, 9.6e-93, 0.122, 0.445, 4.1e-93]])

@@ -18,9 +18,8 @@ from sklearn.base import BaseEstimator
 from ordinalq._utils.validation import Floats, Mask, check_choice, check_real
 from ordinalq.simplex import Data, Derivatives, reference_column, row_product, weighted_gram
 
-# A mean distance above this gets more than one start. Of 5,760 random problems 8 and of 860 hostile ones 5 had a better
-# minimum than the first start finds, all with a mean distance above .2; samples of 100 items that fit have about .07.
-MISFIT = 0.1
+# A mean distance above MISFIT times that of a sample that fits, limited to these bounds, gets more than one start.
+MISFIT, LEAST_MISFIT, LARGEST_MISFIT = 3.0, 0.05, 0.1
 # Columns of M that differ by less than this part of their largest entry are equal: p could not be judged by that.
 LAST_DIGIT = 1e-16
 
@@ -308,7 +307,12 @@ class Hellinger(Loss):
 
     def ambiguous(self, P: Floats, data: Data) -> Mask:
         """Return which samples leave misfits: a minimum that fits some histograms well may not be the only one."""
-        return np.asarray((self._distances(P, data)[3].mean(axis=1) > MISFIT) & (not self.squared))
+        if self.squared:
+            return np.zeros(len(P), dtype=bool)
+        # In a sample of N items that fits, h^2 of b bins has the expectation (b - 1) / (4 N).
+        n_bins = len(data.M) / data.n_blocks
+        misfit = MISFIT * np.sqrt((n_bins - 1) / (4 * np.maximum(data.sizes, 1)))
+        return np.asarray(self._distances(P, data)[3].mean(axis=1) > np.clip(misfit, LEAST_MISFIT, LARGEST_MISFIT))
 
     def stages(self) -> list[Loss]:
         """Return the convex squared version, then kinks that are less and less rounded off."""

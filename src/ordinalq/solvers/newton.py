@@ -5,7 +5,7 @@ mass are found exactly instead of in a limit; a line search per sample makes the
 leave the batch. Every sample is in one :class:`State`, which determines its next step and its end.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -26,19 +26,16 @@ MIN_CURVATURE = 1e-14
 MIN_BENT_CURVATURE = 1e-9
 
 
-def gain_by_each_class(P: Floats, at: Derivatives) -> Floats:
-    """Return by how much (B,) the second-order model at P (B, n) could fall, each class alone trading with all others.
-
-    Along e_i - p, with slope ghat_i and curvature c_i, the fall is largest at -ghat_i / c_i or where a mass ends; the
-    falls of all classes are added.
-    """
-    slope = centred_gradient(P, at.gradient)
-    HP = np.matmul(at.hessian, P[:, :, None])[:, :, 0]
-    curvature = np.einsum("bii->bi", at.hessian) - 2 * HP + (P * HP).sum(axis=1, keepdims=True)
-    longest = np.where(slope < 0, 1.0, P / np.maximum(1 - P, np.finfo(float).tiny))
-    safe = np.where(curvature > 0, curvature, 1.0)
-    step = np.where(curvature > 0, np.minimum(np.abs(slope) / safe, longest), longest)
-    return np.asarray((step * (np.abs(slope) - curvature * step / 2)).sum(axis=1))
+def lowest_nearby(values: Callable[[Floats, Index], Floats], P: Floats, rows: Index) -> Floats:
+    """Return the points (B', n) of least value on the lines from P (B', n) to each class, at steps of any size."""
+    best, lowest = P.copy(), values(P, rows)
+    for corner in np.eye(P.shape[1]):
+        for step in NEARBY:
+            tried = P + step * (corner - P)
+            value = values(tried, rows)
+            lower = value < lowest
+            best[lower], lowest[lower] = tried[lower], value[lower]
+    return best
 
 
 def largest_curvature(H: Floats) -> Floats:
@@ -219,6 +216,8 @@ LARGEST = 1e16
 STEEPEST, TAKEN_BACK = 1e12, 1e-3
 # Of two minima the second must be lower by this to count as better.
 LOWER = 1e-12
+# Steps towards each class at which values are compared if no model of the objective can be trusted.
+NEARBY = 10.0 ** -np.arange(1, 17)
 
 
 class State:
@@ -282,9 +281,12 @@ class NewtonSolver(BaseEstimator):
         if not objective.convex:
             B, n = solution.p.shape
             hard |= solution.value > objective.value(np.full((B, n), 1 / n), np.arange(B))
+            if objective.stages():
+                hard |= ~solution.converged
         if hard.any():
             for rows, part in objective.passes(hard):
-                for again in _from_each(part, _other_starts(part, max_iter, tol), max_iter, tol):
+                nearby = lowest_nearby(part.value, solution.p[rows], np.arange(len(rows)))
+                for again in _from_each(part, [nearby, *_other_starts(part, max_iter, tol)], max_iter, tol):
                     better = again.value < solution.value[rows] - LOWER
                     solution.put(rows[better], again.take(better))
         return solution
@@ -432,11 +434,11 @@ class _Run:
         if not self.objective.convex:
             converged = (self.kkt <= self.tol) | ((self.polished > 0) & (self.kkt <= ROUNDED_OFF))
             # A column of M that is thousands of times as long as the others has so steep a slope that a mass of 1e-15
-            # is missing; next to its curvature the model cannot show it. What each class could gain does.
+            # is missing. The second-order model cannot show such a gain next to the curvature, values do.
             doubtful = np.flatnonzero((self.state == State.STUCK) & (self.polished > 0) & ~converged)
             if len(doubtful):
-                at = self._derivatives(doubtful, first=False)
-                converged[doubtful] = gain_by_each_class(self.P[doubtful], at) <= self._allowed(doubtful)
+                nearby = self._values(lowest_nearby(self._values, self.P[doubtful], doubtful), doubtful)
+                converged[doubtful] = self.value[doubtful] - nearby <= self._allowed(doubtful)
             return np.asarray(converged)
         confirmed = self.promised <= self._allowed()
         # The gradient of a stiff penalty is large where p has its last digit.
