@@ -257,7 +257,7 @@ def test_protocol_table_takes_the_training_distribution_of_fact_from_its_file():
 
 
 def test_table_of_ordinal_classifiers_compares_with_logistic_regression():
-    outcome = make_outcome(kind="classifiers", **SHORT, protocols=("APP",), measures=("nmd",))
+    outcome = make_outcome(kind="classifiers", paper="Amazon-OQ-BK", **SHORT, protocols=("APP",), measures=("nmd",))
     table = tables.ordinal_classifier_table(outcome)
     assert [row.cells[0].text for row in table.rows] == ["LR", "OLR-AT", "OLR-IT", "ORidge", "LAD"]
     errors = outcome.errors("APP", "nmd")
@@ -273,6 +273,14 @@ def test_table_of_ordinal_classifiers_compares_with_logistic_regression():
     assert any("M from 40%" in note for note in table.notes)
     outcome.about["experiment"]["settings"] = "paper"
     assert any("with a classifier in ten folds" in note for note in tables.ordinal_classifier_table(outcome).notes)
+
+
+def test_classifiers_on_own_data_have_no_published_figures():
+    outcome = make_outcome("mine", paper=None, kind="classifiers", **SHORT, protocols=("APP",), measures=("nmd",))
+    for table in (tables.ordinal_classifier_table(outcome), claim_table(outcome)):
+        assert "Amazon" not in table.markdown()
+        assert not any("paper" in column.title for column in table.columns), table.name
+    assert tables.ordinal_classifier_table(outcome).data["paper_mean"].isna().all()
 
 
 def test_tables_of_a_single_method_and_sample_are_whole():
@@ -338,7 +346,7 @@ def test_ranks_and_means_that_disagree_decide_nothing(claimed):
 
 
 def test_logistic_regression_is_compared_with_every_other_classifier():
-    outcome = make_outcome(kind="classifiers", **SHORT, protocols=("APP",), measures=("nmd",))
+    outcome = make_outcome(kind="classifiers", paper="Amazon-OQ-BK", **SHORT, protocols=("APP",), measures=("nmd",))
     data = claim_table(outcome).data.set_index("second")
     assert len(data) == 2 * 5 + 2 * 2
     errors = outcome.errors("APP", "nmd")

@@ -23,6 +23,7 @@ from ordinalq.datasets import Sampling
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.model_selection.engine import estimate_all
 from ordinalq.model_selection.search import SampleSearch, configurations_of, configured
+from ordinalq.quantifiers.linear import LinearQuantifier, Parts
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes, MeanDistances, Partition, Posteriors
 
@@ -237,6 +238,42 @@ def test_methods_of_one_classifier_share_its_scores(problem):
         assert_allclose(estimates.P, expected.p, atol=1e-9)
         assert_array_equal(estimates.converged, expected.converged)
         assert not hasattr(quantifier, "classes_")
+
+
+def test_several_methods_share_the_fits_of_equal_classifiers(problem):
+    def crossed(smoothing):
+        return oq.classifiers.CrossFitted(Spy(var_smoothing=smoothing), cv=3)
+
+    methods = {"PACC": oq.PACC(crossed(1e-9)), "OPACC": oq.OPACC(crossed(1e-9)), "CC": oq.CC(crossed(0.1))}
+    grid = {"OPACC": {"tau": [1e-3, 1e-1]}, "CC": {SMOOTHING: [0.1, 0.2]}}
+    search = problem.search(methods, grid)
+    assert FITS == [1e-9] * 3 + [0.1] * 3 + [0.2] * 3
+    assert search.results_["method"].tolist() == ["PACC", "OPACC", "OPACC", "CC", "CC"]
+    alone = [problem.search(methods[name], grid.get(name, {})).results_["error"] for name in methods]
+    assert_allclose(search.results_["error"], np.concatenate(alone), atol=1e-12)
+    best = search.results_.loc[search.results_["error"].idxmin()]
+    assert search.best()["method"] == best["method"]
+    assert type(search.best_estimator_).__name__ == best["method"]
+    with pytest.raises(ValueError, match="names of methods as keys"):
+        problem.search(methods, {"tau": [1.0]})
+    with pytest.raises(TypeError, match="must be a quantifier"):
+        problem.search({"PACC": 3}, {})
+
+
+def test_linear_methods_without_a_parameter_solver_are_solved(problem):
+    class Smooth(LinearQuantifier):
+        def __init__(self, classifier=None, *, tau=1e-3):
+            self.classifier = classifier
+            self.tau = tau
+
+        def parts(self):
+            return Parts(Posteriors(), LeastSquares(), Tikhonov(self.tau))
+
+    ours = Smooth(CROSSED, tau=0.01).fit(problem.X, problem.y).predict_samples(problem.X_pool, problem.app)
+    expected = oq.OPACC(CROSSED, tau=0.01).fit(problem.X, problem.y).predict_samples(problem.X_pool, problem.app)
+    assert_allclose(ours, expected, atol=1e-12)
+    search = problem.search(Smooth(CROSSED), {"tau": [1e-3, 1e-1]})
+    assert (search.results_["message"] == "").all()
 
 
 def test_subclasses_with_a_solution_of_their_own_keep_it(problem):

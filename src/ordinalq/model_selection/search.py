@@ -93,9 +93,10 @@ def _unknown(quantifier: Quantifier, name: str) -> str:
 # The errors of many configurations on the samples of several protocols, by units that share a classifier.
 
 
-# Name of the protocol if samples come without one, and of the pool.
+# Name of the protocol if samples come without one, of the pool, and of the method in a configuration of several.
 UNNAMED = "samples"
 POOL = "pool"
+METHOD = "method"
 
 
 class Task(NamedTuple):
@@ -107,6 +108,7 @@ class Task(NamedTuple):
     battery: Battery
     measures: dict[str, Any]
     keep: bool
+    classifiers: dict[str, Any]  # of each method
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -133,6 +135,8 @@ def units(task: Task) -> list[list[int]]:
     for i, quantifier in enumerate(task.quantifiers):
         kind = quantifier.traits.learns_from
         part = classifier_part(task.configurations[i]) if kind == "scores" else {}
+        if kind == "scores" and METHOD in task.configurations[i]:
+            part[METHOD] = task.classifiers[task.configurations[i][METHOD]]
         for other_kind, other_part, chosen in found:
             if kind != "items" and kind == other_kind and same_parameters(part, other_part):
                 chosen.append(i)
@@ -238,12 +242,14 @@ class SampleSearch(BaseEstimator):
 
     Parameters
     ----------
-    quantifier : Quantifier
-        Quantifier whose parameters are set.
+    quantifier : Quantifier or dict of str to Quantifier
+        Quantifier whose parameters are set, or several methods by name. Methods with equal classifiers share their
+        fits.
     grid : dict of lists, or list of such dicts
         Values of each parameter, nested ones as ``classifier__max_depth`` or ``regularizer__tau``. The configurations
         come in the order of the dicts; within a dict the last parameter varies fastest. An empty dict means the
-        quantifier as it is.
+        quantifier as it is. With several methods, a dict of the name of each method to its grid; methods that it does
+        not have are tried as they are. The name of the method is the parameter ``method`` of a configuration.
     samples : Samples or dict of names to Samples
         Samples of the pool, with prevalences; a dict has one entry per protocol.
     measure : str, callable or list of them, default="nmd"
@@ -277,11 +283,18 @@ class SampleSearch(BaseEstimator):
     >>> search = SampleSearch(oq.OPACC(GaussianNB()), {"tau": [1e-5, 1e-1]}, samples=samples)
     >>> search.fit(X, y, X_pool).best()
     {'tau': 0.1}
+
+    Several methods, whose classifier is fitted once:
+
+    >>> methods = {"PACC": oq.PACC(GaussianNB()), "OPACC": oq.OPACC(GaussianNB())}
+    >>> search = SampleSearch(methods, {"OPACC": {"tau": [1e-3, 1e-1]}}, samples=samples)
+    >>> search.fit(X, y, X_pool).best()
+    {'method': 'OPACC', 'tau': 0.1}
     """
 
     def __init__(
         self,
-        quantifier: Quantifier,
+        quantifier: Quantifier | Mapping[str, Quantifier],
         grid: Any,
         *,
         samples: Any,
@@ -444,13 +457,18 @@ class SampleSearch(BaseEstimator):
 
 def prepared(search: SampleSearch, pool: Any, training: Training) -> Task:
     """Check the arguments and return the task."""
-    if not isinstance(search.quantifier, Quantifier):
-        raise TypeError(f"quantifier must be a quantifier of ordinalq, for example PACC(), got {search.quantifier!r}.")
+    methods = search.quantifier if isinstance(search.quantifier, Mapping) else {"": search.quantifier}
+    for quantifier in methods.values():
+        if not isinstance(quantifier, Quantifier):
+            raise TypeError(f"quantifier must be a quantifier of ordinalq, for example PACC(), got {quantifier!r}.")
     ordered, _ = encode_labels(training.y, training.classes, every_class=True)
     battery = Battery.of(check_samples(search.samples, pool, ordered))
     measures = check_measures(search.measure)
-    configurations = list(configurations_of(search.grid))
-    quantifiers = [configured(search.quantifier, configuration) for configuration in configurations]
+    configurations, quantifiers = [], []
+    for name, grid in grids_of(search.quantifier, search.grid).items():
+        for configuration in configurations_of(grid):
+            quantifiers.append(configured(methods[name], configuration))
+            configurations.append({METHOD: name} | configuration if name else configuration)
     for configuration, quantifier in zip(configurations, quantifiers, strict=True):
         try:
             quantifier.check_parameters(len(ordered))
@@ -459,7 +477,21 @@ def prepared(search: SampleSearch, pool: Any, training: Training) -> Task:
         except (TypeError, ValueError) as error:
             where = f" (in grid: {configuration})" if configuration else ""
             raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{error}{where}") from error
-    return Task(configurations, quantifiers, training._replace(classes=ordered), battery, measures, search.refit)
+    classifiers = {name: getattr(quantifier, "classifier", None) for name, quantifier in methods.items()}
+    training = training._replace(classes=ordered)
+    return Task(configurations, quantifiers, training, battery, measures, search.refit, classifiers)
+
+
+def grids_of(quantifier: Quantifier | Mapping[str, Quantifier], grid: Any) -> dict[str, Any]:
+    """Return the grid of each method by name; a single quantifier has the name ""."""
+    if not isinstance(quantifier, Mapping):
+        return {"": grid}
+    if not quantifier or not all(isinstance(name, str) and name for name in quantifier):
+        raise ValueError(f"quantifier must have names of methods as keys, got {list(quantifier)!r}.")
+    if not isinstance(grid, Mapping) or (unknown := set(grid) - set(quantifier)):
+        got = repr(grid) if not isinstance(grid, Mapping) else ", ".join(map(repr, unknown))
+        raise ValueError(f"grid must have the names of methods as keys ({', '.join(quantifier)}), got {got}.")
+    return {name: grid.get(name, {}) for name in quantifier}
 
 
 def gathered(

@@ -49,6 +49,10 @@ def data_name(outcome: Outcome) -> str:
     return str(outcome.about["data"]["name"])
 
 
+# Data set of the published comparison of classifiers.
+CLASSIFIER_DATA = "Amazon-OQ-BK"
+
+
 def compares_classifiers(outcome: Outcome) -> bool:
     """Whether methods are pairs of a classifier and a quantifier."""
     return bool(outcome.about["experiment"]["kind"] == "classifiers")
@@ -62,13 +66,14 @@ def results(outcome: Outcome, protocol: str, measure: str) -> dict[str, Floats]:
 
 
 def printed_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, dict[str, Any]]:
-    """Return what the paper prints of each method, if anything: mean, std, and whether it is bold."""
+    """Return the published mean, std and boldface of each method that has them, for the data set of the run."""
     cells: dict[str, Any] = {}
+    data = outcome.about["experiment"].get("paper")
     if not compares_classifiers(outcome):
-        table, data = published.results(), outcome.about["experiment"].get("paper")
+        table = published.results()
         for method in outcome.methods:
             cells[method] = table.get(display_name(method), {}).get(data, {}).get(protocol, {}).get(measure.upper())
-    elif (protocol, measure) == ("APP", "nmd"):
+    elif (data, protocol, measure) == (CLASSIFIER_DATA, "APP", "nmd"):
         table = published.ordinal_classifiers()
         for method in outcome.methods:
             classifier, quantifier = split_pair(method)

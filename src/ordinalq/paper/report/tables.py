@@ -232,6 +232,9 @@ QUANTIFIERS_OF = {
     "paper": "CC to SLD as in the paper's own sections, with a classifier in ten folds. Settings reference have those "
     "of the program behind the printed table.",
 }
+PUBLISHED_CLASSIFIERS = (
+    "Paper: NMD on Amazon-OQ-BK under APP with other versions of data and quantifiers; for orientation only."
+)
 # Ratios to the printed mean outside of this range are more than the luck of a split is likely to make.
 FAR = (0.8, 1.25)
 PRINTED = mean_and_std("paper", "paper_", needs="paper_mean")
@@ -337,19 +340,21 @@ def ordinal_classifier_table(outcome: Outcome) -> Table:
         cells=[
             OURS,
             Show("vs LR, %", "percent_vs_lr", number(1, signed=True)),
-            Show("paper", "paper_mean", short, bold="paper_bold"),
+            Show("paper", "paper_mean", short, bold="paper_bold", needs="paper_mean"),
         ],
         across=["quantifier"],
         above=lambda fact: str(fact["quantifier"]),
         group=lambda fact: f"{fact['measure'].upper()}, {fact['protocol']}",
         shaded_within=["measure", "protocol"],
     )
+    is_published = facts["paper_mean"].map(known).any()
     notes = (
         f"Mean and standard deviation over test samples: {sample_counts(outcome)}. Percent: mean relative to LR.",
         BOLD,
         QUANTIFIERS_OF[outcome.about["experiment"]["settings"]],
-        "Paper: NMD on Amazon-OQ-BK under APP with other versions of data and quantifiers; for orientation only.",
-        "A dash: ORidge and LAD have no posteriors, hence no PCC, PACC and SLD; or nothing is printed.",
+        *([PUBLISHED_CLASSIFIERS] if is_published else []),
+        "A dash: ORidge and LAD have no posteriors, hence no PCC, PACC and SLD"
+        + ("; or nothing is published." if is_published else "."),
         *missing_notes(outcome, outcome.measures, absent=False),
     )
     title = f"Ordinal classifiers on {data_name(outcome)}"
