@@ -1,4 +1,4 @@
-"""QuaPy: the page about it holds, and each package runs the methods of the other, if QuaPy is installed."""
+"""QuaPy: the code of its page runs, and each package runs the methods of the other, if QuaPy is installed."""
 
 import warnings
 from pathlib import Path

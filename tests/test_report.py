@@ -574,7 +574,7 @@ def test_ranks_of_the_paper_come_from_its_printed_means():
 
 def test_departures_are_those_of_the_ledger():
     text = (ROOT / "docs" / "departures.md").read_text(encoding="utf-8")
-    printed = dict(re.findall(r"^\*\*(\d+(?: \(continued\))?)\. (.+)\*\*$", text, re.MULTILINE))
+    printed = dict(re.findall(r"^\| (\d+(?: \(continued\))?) \| (.+?) \|", text, re.MULTILINE))
     assert {entry.number: entry.title for entry in departures()} == printed
 
 
