@@ -175,7 +175,7 @@ def test_quantifier_grid_and_its_objects_are_left_alone(problem):
     assert given.estimator.var_smoothing == 1e-9
     assert not hasattr(given, "classes_")
     assert not hasattr(quantifier, "classes_")
-    assert quantifier.tau == 1e-3
+    assert quantifier.tau == 1e-4
 
 
 # each thing once
@@ -308,7 +308,7 @@ def test_search_on_scores_is_the_search_on_items(problem):
 
 def test_scores_have_no_classifier_to_search(problem):
     search = SampleSearch(oq.PACC(GaussianNB()), {"classifier__var_smoothing": [1]}, samples=problem.app)
-    with pytest.raises(ValueError, match="grid must not have 'classifier__var_smoothing': with scores"):
+    with pytest.raises(ValueError, match="grid must not have 'classifier__var_smoothing': fit_scores"):
         search.fit_scores(np.full((250, 5), 0.2), problem.y, np.full((200, 5), 0.2))
     with pytest.raises(TypeError, match="OQT fits classifiers of its own"):
         SampleSearch(oq.OQT(), {}, samples=problem.app).fit_scores(
@@ -390,7 +390,7 @@ def test_table_tells_parameters_as_they_were_given(problem):
     assert list(table.columns[6:]) == ["error", "std", "unconverged", "seconds", "scoring_seconds", "message"]
     assert table["classifier__max_depth"].tolist() == [2, 2, None, None, None]
     # Where a dict does not name a parameter, the value of the quantifier is in use.
-    assert table["tau"].tolist() == [0.1, 1.0, 0.1, 1.0, 1e-3]
+    assert table["tau"].tolist() == [0.1, 1.0, 0.1, 1.0, 1e-4]
     assert table["order"].tolist() == [1, 1, 1, 1, 0]
     assert table["tau"].dtype == np.float64
     assert table["protocol"].unique().tolist() == ["samples"]
@@ -494,7 +494,7 @@ FOREST = RandomForestClassifier(5, oob_score=True)
         ),
         (oq.PACC(), {"classifier__C": [1]}, ValueError, "classifier is None, which has no parameters"),
         (oq.HDx(), {"classifier__max_depth": [1]}, ValueError, "valid for HDx are n_bins, solver"),
-        (oq.OPACC(), {"tau__x": [1]}, ValueError, "tau is 0.001, which has no parameters"),
+        (oq.OPACC(), {"tau__x": [1]}, ValueError, "tau is 0.0001, which has no parameters"),
         (oq.OPACC(), {"tau": 0.1}, TypeError, r"grid\['tau'\] must be a list of values, got 0.1"),
         (oq.PACC(), {"solver": "newton"}, TypeError, r"grid\['solver'\] must be a list of values, got 'newton'"),
         (oq.OPACC(), {"tau": []}, ValueError, r"grid\['tau'\] must hold at least one value"),
@@ -650,7 +650,7 @@ def test_search_is_cloned_without_its_results(problem):
     copy = clone(search)
     assert not hasattr(copy, "results_")
     assert set(search.get_params(deep=False)) == {"quantifier", "grid", "samples", "measure", "n_jobs", "refit"}
-    assert search.get_params()["quantifier__tau"] == 1e-3
+    assert search.get_params()["quantifier__tau"] == 1e-4
     assert copy.set_params(quantifier__order=0).quantifier.order == 0
     assert search.quantifier.order == 1
     untimed = ["seconds", "scoring_seconds"]
