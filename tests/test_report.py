@@ -23,7 +23,7 @@ from ordinalq.metrics import p_against_best, wilcoxon
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.paper.report import figures, tables, write_report, write_summary
 from ordinalq.paper.report.facts import display_name
-from ordinalq.paper.report.figures import jaggedness_ranges, paper_pictures, rank_pictures
+from ordinalq.paper.report.figures import jaggedness_ranges, paper_plots, rank_plots
 from ordinalq.paper.report.formats import (
     Cell,
     Column,
@@ -396,7 +396,7 @@ def test_a_method_outside_the_paper_has_its_group_and_no_printed_figures(tmp_pat
     grids = tables.hyperparameter_table(outcome)
     assert cells(grids, "Steady")["printed"].text == "-"
     assert [row.cells[0].text for row in grids.rows][-1] == "Steady"
-    assert {picture.name for picture in figures.all_pictures(outcome)} >= {"error_nmd", "ranks_nmd_app"}
+    assert {plot.name for plot in figures.all_plots(outcome)} >= {"error_nmd", "ranks_nmd_app"}
 
 
 def test_a_report_without_any_method_of_the_paper_compares_with_nothing():
@@ -656,17 +656,17 @@ def test_no_labels_overlap_or_leave_the_figure_with_twenty_methods(monkeypatch, 
     monkeypatch.setattr(Figure, "savefig", check)
     outcome = make_outcome(**SHORT, protocols=("APP", "APP-OQ", "real"), measures=("nmd",))
     if draw == "ranks":
-        list(rank_pictures({("APP", "nmd"): rankings([outcome])["APP", "nmd"]}, "over test samples"))
+        list(rank_plots({("APP", "nmd"): rankings([outcome])["APP", "nmd"]}, "over test samples"))
     elif draw == "prevalence":
-        figures.prevalence_picture(outcome, "APP")
+        figures.prevalence_plot(outcome, "APP")
     else:
-        getattr(figures, f"{draw}_picture")(outcome, "nmd")
+        getattr(figures, f"{draw}_plot")(outcome, "nmd")
     assert len(seen) > 20
 
 
 def test_drawings_are_the_same_every_time_and_use_unique_ids():
     outcome = make_outcome(**SHORT, protocols=("APP",), measures=("nmd",), methods=["CC", "PACC", "OPACC"])
-    one, two = figures.error_picture(outcome, "nmd"), figures.error_picture(outcome, "nmd")
+    one, two = figures.error_plot(outcome, "nmd"), figures.error_plot(outcome, "nmd")
     assert (one.svg, one.png) == (two.svg, two.png)
     ids = re.findall(r'\bid="([^"]+)"', one.inline())
     assert len(ids) == len(set(ids))
@@ -697,11 +697,11 @@ def test_bins_have_equal_numbers_and_true_means(rng):
 
 
 def test_figures_of_the_paper_are_drawn_with_their_jaggedness():
-    names = [picture.name for picture in paper_pictures()]
+    names = [plot.name for plot in paper_plots()]
     assert names == [
         *("examples_smooth_and_jagged", "examples_orders", "amazon_categories", "fact_spectrum", "jaggedness_ranges")
     ]
-    by_name = {picture.name: picture for picture in paper_pictures()}
+    by_name = {plot.name: plot for plot in paper_plots()}
     assert "parabola that fit" in by_name["examples_orders"].caption
     assert "YouGov" in by_name["jaggedness_ranges"].caption
 

@@ -129,7 +129,7 @@ def sampling(real: Floats | None, settings: str = "reference") -> Sampling:
 def book_prevalences(data: str | Path | None = None) -> Floats:
     """Return the star distributions of 8873 books with at least 100 useful reviews, (8873, 5)."""
     local = None if data is None else first_match(Path(data), PREVALENCE_FILES)
-    advice = f"put it as {PREVALENCE_FILES[1]} beside the reviews or into the folder named by ORDINALQ_DATA"
+    advice = f"put it as {PREVALENCE_FILES[1]} next to the reviews or into the folder named by ORDINALQ_DATA"
     path = local or find_local(PREVALENCE_FILES)
     path = path or fetch(PREVALENCE_URL, PREVALENCE_FILES[1], PREVALENCE_SHA256, advice=advice)
     P = read_shares(path.read_text(encoding="utf-8").splitlines(), str(path))

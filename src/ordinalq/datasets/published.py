@@ -134,5 +134,5 @@ def app_oq_percent(data: str) -> int:
 
 
 def _load(name: str) -> Any:
-    """Read a file anew each time, so that what a caller changes is his own copy."""
+    """Read a file on each call, so that callers can change the result."""
     return json.loads((files("ordinalq") / "datasets" / f"published_{name}.json").read_text(encoding="utf-8"))

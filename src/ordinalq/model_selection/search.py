@@ -358,7 +358,9 @@ class SampleSearch(BaseEstimator):
         check_consistent_length(S, y)
         for configuration, quantifier in zip(task.configurations, task.quantifiers, strict=True):
             if given := classifier_part(configuration):
-                raise ValueError(f"grid must not have {next(iter(given))!r}: with scores there is no classifier.")
+                raise ValueError(
+                    f"grid must not have {next(iter(given))!r}: fit_scores has no classifier. Use fit(X, y, X_pool)."
+                )
             if not quantifier.traits.accepts_scores:
                 quantifier.fit_scores(S, y)  # raises, and says why
         for name in REMEMBERED:

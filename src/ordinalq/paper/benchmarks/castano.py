@@ -236,7 +236,7 @@ def _repetition(
 def summarize(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the mean score of each method on each data set, their average, and the two published averages.
 
-    Data sets count equally, whatever the number of their repetitions.
+    Data sets have equal weights, also with different numbers of repetitions.
     """
     means = scores.pivot_table("score", "method", "dataset", dropna=False)
     methods = [method for method in METHODS if method in means.index]

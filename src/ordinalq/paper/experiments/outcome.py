@@ -1,4 +1,4 @@
-"""What an experiment has found: all that tables, figures and the report need, and nothing else."""
+"""The outcome of an experiment: the data of its tables, figures and report."""
 
 import io
 from dataclasses import dataclass

@@ -182,7 +182,7 @@ def run(
     progress: Progress | None = None,
     finish: Callable[[Outcome], Any] | None = None,
 ) -> Outcome:
-    """Run an experiment that is no collection, or go on with one that was interrupted, and return what it has found.
+    """Run a single experiment, or continue an interrupted one, and return the outcome.
 
     The folder is absent, empty, or of an earlier run of the same experiment, whose parts are used; `data` is a local
     copy of the data set, see :func:`ordinalq.datasets.load_dataset`. Results do not depend on the number of workers,

@@ -33,7 +33,7 @@ with require_extra("paper", "running experiments"):
 logger = logging.getLogger("ordinalq")
 
 FORMAT = "ordinalq experiment 1"
-MARK = "run.json"  # says that a folder is ours, and what was run
+MARK = "run.json"  # marks a folder of results, with the settings of the run
 PARTIAL = ".partial-"  # beginning of the name of a file that is being written
 DIGITS = 20  # hexadecimal digits of a hash
 # What results depend on besides our own code and the configuration.

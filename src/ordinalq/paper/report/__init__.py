@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.paper.experiments.store import Store
-from ordinalq.paper.report.figures import Picture, all_pictures, rank_pictures
+from ordinalq.paper.report.figures import Plot, all_plots, rank_plots
 from ordinalq.paper.report.formats import Table
 from ordinalq.paper.report.html import run_page, summary_page
 from ordinalq.paper.report.tables import all_tables, collection_table, rank_table, rankings
@@ -14,13 +14,13 @@ __all__ = ["write_report", "write_summary"]
 
 
 def write_report(outcome: Outcome, folder: str | Path) -> Path:
-    """Write the tables, figures and the page of an experiment; return the path of the page.
+    """Write the tables, the figures and the report of an experiment; return the path of the report.
 
     The folder gets ``tables/*.md``, ``.tex`` and ``.csv``, ``figures/*.svg`` and ``.png``, and ``report.html``. Tables
     of equal outcomes are the same, byte by byte.
     """
-    tables, pictures = all_tables(outcome), list(all_pictures(outcome))
-    return _write(Path(folder), tables, pictures, run_page(outcome, tables, pictures))
+    tables, plots = all_tables(outcome), list(all_plots(outcome))
+    return _write(Path(folder), tables, plots, run_page(outcome, tables, plots))
 
 
 def write_summary(outcomes: Iterable[Outcome], folder: str | Path) -> Path:
@@ -36,18 +36,18 @@ def write_summary(outcomes: Iterable[Outcome], folder: str | Path) -> Path:
     blocks = "data sets" if len(found) > 1 else "test samples"
     ranks = rankings(found)
     count = max((ranking.n_blocks for ranking in ranks.values()), default=0)
-    pictures = list(rank_pictures(ranks, f"over {count} {blocks}"))
-    return _write(Path(folder), tables, pictures, summary_page(found, tables, pictures))
+    plots = list(rank_plots(ranks, f"over {count} {blocks}"))
+    return _write(Path(folder), tables, plots, summary_page(found, tables, plots))
 
 
-def _write(folder: Path, tables: Sequence[Table], pictures: Sequence[Picture], page: str) -> Path:
+def _write(folder: Path, tables: Sequence[Table], plots: Sequence[Plot], page: str) -> Path:
     store = Store(folder)
     for table in tables:
         for suffix, text in table.files().items():
             store.write(folder / "tables" / f"{table.name}.{suffix}", text.encode())
-    for picture in pictures:
-        store.write(folder / "figures" / f"{picture.name}.svg", picture.file().encode())
-        store.write(folder / "figures" / f"{picture.name}.png", picture.png)
+    for plot in plots:
+        store.write(folder / "figures" / f"{plot.name}.svg", plot.file().encode())
+        store.write(folder / "figures" / f"{plot.name}.png", plot.png)
     # Last: a page that is there has its files next to it.
     store.write(folder / "report.html", page.encode())
     return folder / "report.html"

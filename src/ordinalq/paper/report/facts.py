@@ -1,4 +1,4 @@
-"""What tables, figures and the page ask an outcome: names, errors, selected configurations, failures."""
+"""Values of an outcome for tables, figures and the report: names, errors, selected configurations, failures."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ BOLD = (
     "Bold: not significantly worse than the best mean of the column (Wilcoxon signed-rank test, "
     f"p >= {short(LEVEL, 2)}, no correction)."
 )
-BESIDE = "Methods beyond the paper stand beside: the best mean is that of the others, to which they are compared."
+BEYOND_NOTE = "Methods beyond the paper are compared with the best mean of the others."
 QUICK = "Profile quick: fewer samples and a smaller classifier grid than the paper's; ratios to it say little."
 KEYS = ["method", "protocol", "measure"]
 
@@ -107,7 +107,7 @@ def p_values(errors: Mapping[str, Floats]) -> dict[str, float]:
 def bold_notes(outcomes: Iterable[Outcome]) -> list[str]:
     """State what bold means."""
     methods = {method for outcome in outcomes for method in outcome.methods}
-    return [BOLD] if set(competing(methods)) == methods else [BOLD, BESIDE]
+    return [BOLD] if set(competing(methods)) == methods else [BOLD, BEYOND_NOTE]
 
 
 def cell_facts(outcome: Outcome, protocol: str, measure: str, methods: Iterable[str]) -> Iterator[dict[str, Any]]:

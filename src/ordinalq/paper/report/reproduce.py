@@ -15,7 +15,7 @@ from ordinalq.paper.report import write_report, write_summary
 from ordinalq.paper.report.tables import result_tables
 
 PAGE = "report.html"
-MIN_WIDTH = 92  # of the table in the terminal; where it is narrower, lines are broken rather than cut
+MIN_WIDTH = 92  # of the table in the terminal; in a narrower one, lines are broken, not cut
 
 
 class ReportedRun(NamedTuple):

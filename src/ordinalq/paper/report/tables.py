@@ -185,7 +185,7 @@ def _test_claim(
     errors: dict[str, Any],
     printed: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the row of one claim; unknown numbers are NaN, and the result is empty if there is no test."""
+    """Return the row of one claim; unknown numbers are NaN, and the result is empty without a test."""
     first, second = pair
     row: dict[str, Any] = dict.fromkeys(CLAIM_COLUMNS, np.nan) | {
         "pair": f"{display_name(first)} → {display_name(second)}",
@@ -283,7 +283,7 @@ def results_table(outcome: Outcome, measure: str) -> Table:
 
 
 def _far_from_one(facts: pd.DataFrame) -> list[str]:
-    """Name the ratios that ask for an explanation, and say where it is."""
+    """Return a note about ratios that need an explanation, with a reference to it."""
     low, high = FAR
     far = [fact for fact in facts.to_dict("records") if known(fact["ratio"]) and not low <= fact["ratio"] <= high]
     if not far:
@@ -604,7 +604,7 @@ def protocol_table(
     rows = []
     for data, printed in published.protocols().items():
         app = APP(**size, min_per_class=1).counts(5 if data == "Amazon-OQ-BK" else 12) / sample_size
-        # A mirrored distribution is as likely and as jagged, and shifted the other way: half of the noise is gone.
+        # A mirrored distribution is as likely and as jagged, and shifted the other way: this halves the noise.
         app = np.concatenate([app, app[:, ::-1]])
         xi = jaggedness(app)
         for protocol, paper in printed.items():
@@ -815,7 +815,7 @@ def result_tables(outcome: Outcome) -> list[Table]:
     return [results_table(outcome, measure) for measure in outcome.measures]
 
 
-# In the order of the page; each gives the tables that apply to the outcome.
+# In the order of the report; each gives the tables that apply to the outcome.
 MAKERS: list[Callable[[Outcome], list[Table]]] = [
     result_tables,
     lambda outcome: [claim_table(outcome)] if claims(outcome) else [],
