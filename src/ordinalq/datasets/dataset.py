@@ -273,7 +273,21 @@ class Sampling:
             check_distributions("real", self.real)
 
     def protocol(self, name: str, n_samples: int, seed: int) -> Protocol:
-        """Return the protocol "APP" or "real" with these settings."""
+        """Return a protocol with these settings.
+
+        Parameters
+        ----------
+        name : {"APP", "real"}
+            Kind of the protocol.
+        n_samples : int
+            Number of samples.
+        seed : int
+            Seed of the samples.
+
+        Returns
+        -------
+        Protocol
+        """
         shared = ("sample_size", "rounding", "min_per_class", "small_pool")
         common: dict[str, Any] = {name: getattr(self, name) for name in shared}
         common |= {"n_samples": n_samples, "random_state": seed}
@@ -377,7 +391,19 @@ class Dataset:
         return self.protocol(protocol, pool).draw(y, classes=np.arange(len(self.classes)))
 
     def protocol(self, name: str, pool: str) -> Protocol:
-        """Return the protocol "APP" or "real" that draws the samples of a pool."""
+        """Return the protocol that draws the samples of a pool.
+
+        Parameters
+        ----------
+        name : {"APP", "real"}
+            Kind of the protocol.
+        pool : {"validation", "test"}
+            The pool.
+
+        Returns
+        -------
+        Protocol
+        """
         n_samples = self.sampling.n_validation if pool == "validation" else self.sampling.n_test
         return self.sampling.protocol(name, n_samples, derived_seed(self.random_state, name, pool))
 

@@ -60,10 +60,20 @@ def cached_copy(source: Path, name: str) -> Path:
 
 
 def find_local(patterns: Sequence[str], data: str | Path | None = None) -> Path | None:
-    """Return a local copy of the first of some file names, which may hold ``*``; None if there is none.
+    """Return a local copy of a file.
 
-    `data` is the file itself, or the folder that holds it; then it must be there. None looks into the folder named by
-    ORDINALQ_DATA, if that is set, and then into the cache of downloads.
+    Parameters
+    ----------
+    patterns : list of str
+        File names, best first; ``*`` stands for any characters.
+    data : path, default=None
+        The file, or a folder that contains it; FileNotFoundError is raised if it does not. None looks into the folder
+        named by ORDINALQ_DATA and then into the cache of downloads.
+
+    Returns
+    -------
+    Path or None
+        None if `data` is None and no file was found.
     """
     if data is not None:
         path = Path(data)

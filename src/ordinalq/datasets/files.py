@@ -81,8 +81,18 @@ def _attribute(text: str) -> tuple[str, str]:
 def read_table(path: str | Path, *, nested: bool = False) -> pd.DataFrame:
     """Read a CSV, TSV, JSON lines, Parquet or ARFF file; the file extension determines the format (also ``.csv.gz``).
 
-    Columns of numbers and of ISO 8601 dates are such; in other columns, words stay words, also "NA". The index of a
-    text file holds the lines. With `nested`, cells of Parquet files may hold lists.
+    Parameters
+    ----------
+    path : path
+        The file.
+    nested : bool, default=False
+        Accept lists in cells of Parquet files.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns of numbers and of ISO 8601 dates are converted; in other columns, text such as "NA" is kept. The index
+        of a text file has the line numbers.
     """
     path = Path(path)
     if path.suffix.lower() == ".arff" and path.is_file():

@@ -107,10 +107,22 @@ def grids() -> Any:
 
 
 def classifier_grid(family: str) -> dict[str, list[Any]]:
-    """Return the printed grid of the classifier "forest" or "logistic": parameter -> values.
+    """Return the published grid of a classifier.
 
-    The number of trees and all else stand in the authors' program only, and so do the grids of the ordinal classifiers.
+    Other parameters, such as the number of trees, are in the authors' program only.
 
+    Parameters
+    ----------
+    family : {"forest", "logistic"}
+        Kind of the classifier.
+
+    Returns
+    -------
+    dict of str to list
+        Values of each parameter.
+
+    Examples
+    --------
     >>> classifier_grid("forest")["max_depth"]
     [4, 8, 12]
     """
@@ -128,7 +140,17 @@ def yougov_jaggedness() -> dict[str, dict[str, float]]:
 
 
 def app_oq_percent(data: str) -> int:
-    """Return which percentage of the APP samples the paper's APP-OQ keeps on a data set of its tables."""
+    """Return the percentage of APP samples that are APP-OQ samples in the paper.
+
+    Parameters
+    ----------
+    data : str
+        Name of the data set in the tables of the paper.
+
+    Returns
+    -------
+    int
+    """
     percent = _load("tables")["app_oq_percent"]
     return int(percent.get(data, percent["others"]))
 

@@ -147,12 +147,12 @@ def units(task: Task) -> list[list[int]]:
 
 
 def run(task: Task, X_pool: Any) -> Outcome:
-    """Fit what the configurations of one unit share, and judge them."""
+    """Fit the shared part of the configurations of one unit, and measure their errors."""
     return judge(task, learn(task.quantifiers[0], task.training, {POOL: X_pool}))
 
 
 def judge(task: Task, learned: Learned) -> Outcome:
-    """Estimate and measure; fit what is best in some column once more, on the same scores, to be kept."""
+    """Estimate and measure all configurations; fit the best of each column again on the same scores, and keep it."""
     found = learned.estimate(task.quantifiers, POOL, task.battery.samples)
     rows = [list(task.battery.judge(one, task.measures, learned.seconds)) for one in found]
     best = {min(range(len(rows)), key=lambda i: rows[i][k]["error"]) for k in range(len(task.columns))}
@@ -310,7 +310,7 @@ class SampleSearch(BaseEstimator):
         self.refit = refit
 
     def fit(self, X: Any, y: Any, X_pool: Any, *, classes: Any = None, groups: Any = None) -> Self:
-        """Fit every configuration on labelled items and judge it on the samples of the pool.
+        """Fit every configuration on labelled items and measure its errors on the samples of the pool.
 
         Parameters
         ----------
@@ -324,6 +324,11 @@ class SampleSearch(BaseEstimator):
             All labels in ascending order; needed for strings.
         groups : array-like (N,), default=None
             The group of each training item, see :meth:`ordinalq.CC.fit`.
+
+        Returns
+        -------
+        SampleSearch
+            The fitted search.
         """
         task = prepared(self, X_pool, Training(X, y, classes, groups))
         check_consistent_length(X, y)
@@ -341,7 +346,7 @@ class SampleSearch(BaseEstimator):
         return self._collect(task, zip(parts, outcomes, strict=True))
 
     def fit_scores(self, S: Any, y: Any, S_pool: Any, *, classes: Any = None) -> Self:
-        """Fit every configuration on out-of-sample scores and judge it on the scores of the pool.
+        """Fit every configuration on out-of-sample scores and measure its errors on the scores of the pool.
 
         Parameters
         ----------
@@ -353,6 +358,11 @@ class SampleSearch(BaseEstimator):
             Scores of the items that the samples consist of.
         classes : array-like (n,), default=None
             All labels in ascending order.
+
+        Returns
+        -------
+        SampleSearch
+            The fitted search.
         """
         task = prepared(self, S_pool, Training(None, y, classes))
         check_consistent_length(S, y)
@@ -375,12 +385,27 @@ class SampleSearch(BaseEstimator):
         ----------
         protocol, measure : str, default=None
             Names of samples and measure; each may be left out if there is only one.
+
+        Returns
+        -------
+        dict of str to value
+            The parameters; with several methods also ``method``.
         """
         column = self._column(protocol, measure)
         return dict(self._configurations[self._best[column][1]])
 
     def best_quantifier(self, protocol: str | None = None, measure: Any = None) -> Quantifier:
-        """Return the quantifier with the parameters of `best`, fitted on all training items."""
+        """Return the quantifier with the parameters of `best`, fitted on all training items.
+
+        Parameters
+        ----------
+        protocol, measure : str, default=None
+            See :meth:`best`.
+
+        Returns
+        -------
+        Quantifier
+        """
         column = self._column(protocol, measure)
         if not self._fitted:
             raise ValueError("best_quantifier needs refit=True, got refit=False: the quantifiers were not kept.")
@@ -396,7 +421,7 @@ class SampleSearch(BaseEstimator):
         return self.best_quantifier()
 
     def scores(self, X: Any) -> Floats:
-        """Return what `predict_scores` takes, by the best quantifier, (N, n)."""
+        """Return class scores by the best quantifier, shape (N, n)."""
         return self.fitted().scores(X)
 
     def predict(self, X: Any, **weights: Any) -> Floats:

@@ -104,6 +104,13 @@ class FrankHall(ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier
         A copy of it is fitted to each threshold.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n,)
+        Classes in ascending order.
+    estimators_ : list of n - 1 classifiers
+        The fitted copies.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -129,8 +136,19 @@ class FrankHall(ClassifierMixin, BaseEstimator):
 
 
 def emd_score(P: Floats, P_hat: Floats) -> Floats:
-    """Return 1 - EMD / maxEMD of estimates (B, n), where maxEMD is the largest possible EMD for the true P (B, n).
+    """Return 1 - EMD / maxEMD, where maxEMD is the largest possible EMD for the true distribution.
 
+    Parameters
+    ----------
+    P, P_hat : ndarray (B, n)
+        True and estimated distributions.
+
+    Returns
+    -------
+    ndarray (B,)
+
+    Examples
+    --------
     >>> emd_score(np.array([[0.5, 0.5, 0.0]]), np.array([[0.0, 0.5, 0.5]])).round(4)
     array([0.3333])
     """
@@ -140,9 +158,22 @@ def emd_score(P: Floats, P_hat: Floats) -> Floats:
 
 
 def draw_bags(y: Codes, n_bags: int, rng: np.random.Generator) -> Samples:
-    """Draw samples of the size of y (N,), with replacement, by the published protocol.
+    """Draw samples of the size of the pool, with replacement, by the published protocol.
 
     The prevalences are spacings of n - 1 uniform points in [0.05, 0.95].
+
+    Parameters
+    ----------
+    y : ndarray (N,)
+        Classes of the pool, 0..n-1.
+    n_bags : int
+        Number of samples.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    Samples
     """
     n, size = int(y.max()) + 1, len(y)
     cuts = np.sort(rng.integers(round(size * SMALLEST), round(size * (1 - SMALLEST)), (n_bags, n - 1)), axis=1)

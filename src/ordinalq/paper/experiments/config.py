@@ -157,9 +157,20 @@ def config_names() -> list[str]:
 
 
 def load_config(name: str | Path, profile: str = "full", settings: str = "reference") -> Config:
-    """Read one of the paper's experiments, such as "fried", or a TOML file by its path.
+    """Read an experiment of the paper or a TOML file.
 
-    Settings "reference" are what the authors' program did, "paper" what the text says, where they differ.
+    Parameters
+    ----------
+    name : str or path
+        Name of an experiment, such as "fried", or path of a TOML file.
+    profile : {"full", "quick"}, default="full"
+        "quick" applies the changes of the table ``[quick]``.
+    settings : {"reference", "paper"}, default="reference"
+        Follow the authors' program or the text of the paper.
+
+    Returns
+    -------
+    Config
     """
     for what, value, known in (("profile", profile, PROFILES), ("settings", settings, ("reference", "paper"))):
         if value not in known:

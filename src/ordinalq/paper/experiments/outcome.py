@@ -113,7 +113,17 @@ def read_prevalences(table: pd.DataFrame) -> Floats:
 
 
 def read_outcome(folder: str | Path) -> Outcome:
-    """Read what a finished experiment has written into its folder."""
+    """Read the outcome of a finished experiment.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the experiment.
+
+    Returns
+    -------
+    Outcome
+    """
     folder = Path(folder)
     try:
         about = read_mark(folder)

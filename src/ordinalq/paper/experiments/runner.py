@@ -184,10 +184,26 @@ def run(
 ) -> Outcome:
     """Run a single experiment, or continue an interrupted one, and return the outcome.
 
-    The folder is absent, empty, or of an earlier run of the same experiment, whose parts are used; `data` is a local
-    copy of the data set, see :func:`ordinalq.datasets.load_dataset`. Results do not depend on the number of workers,
-    nor on the backend of joblib. `progress` receives the events of the run. `finish` gets the outcome while the folder
-    still belongs to this run, for example to write a report there.
+    Parameters
+    ----------
+    config : Config
+        The experiment, see :func:`ordinalq.paper.experiments.config.load_config`.
+    folder : path
+        Folder of the results: absent, empty, or of an earlier run of the same experiment, whose parts are used.
+    data : path, default=None
+        Local copy of the data set, see :func:`ordinalq.datasets.load_dataset`.
+    n_jobs : int, default=-1
+        Number of workers; results do not depend on it.
+    backend : str, default="loky"
+        Backend of joblib.
+    progress : Progress, default=None
+        Receives the events of the run.
+    finish : callable, default=None
+        Function of the outcome that is called while the folder is locked, for example to write a report.
+
+    Returns
+    -------
+    Outcome
     """
     progress = progress or Progress()
     with parallel(backend, n_jobs) as workers, open_store(folder, identity(config)) as store:

@@ -14,19 +14,40 @@ __all__ = ["write_report", "write_summary"]
 
 
 def write_report(outcome: Outcome, folder: str | Path) -> Path:
-    """Write the tables, the figures and the report of an experiment; return the path of the report.
+    """Write the tables, the figures and the report of an experiment.
 
-    The folder gets ``tables/*.md``, ``.tex`` and ``.csv``, ``figures/*.svg`` and ``.png``, and ``report.html``. Tables
-    of equal outcomes are the same, byte by byte.
+    Tables of equal outcomes are equal, byte by byte.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Outcome of the experiment.
+    folder : path
+        Folder of ``tables/*.md``, ``.tex`` and ``.csv``, ``figures/*.svg`` and ``.png``, and ``report.html``.
+
+    Returns
+    -------
+    Path
+        Path of the report.
     """
     tables, plots = all_tables(outcome), list(all_plots(outcome))
     return _write(Path(folder), tables, plots, run_page(outcome, tables, plots))
 
 
 def write_summary(outcomes: Iterable[Outcome], folder: str | Path) -> Path:
-    """Write what several experiments say together, as :func:`write_report`: errors side by side, ranks over data sets.
+    """Write a report that compares several experiments: errors side by side, ranks over data sets.
 
-    There is one outcome per data set, of kind "quantifiers".
+    Parameters
+    ----------
+    outcomes : iterable of Outcome
+        One outcome of kind "quantifiers" per data set.
+    folder : path
+        Folder of the files, see :func:`write_report`.
+
+    Returns
+    -------
+    Path
+        Path of the report.
     """
     found: Sequence[Outcome] = list(outcomes)
     if not found:
@@ -48,6 +69,6 @@ def _write(folder: Path, tables: Sequence[Table], plots: Sequence[Plot], page: s
     for plot in plots:
         store.write(folder / "figures" / f"{plot.name}.svg", plot.file().encode())
         store.write(folder / "figures" / f"{plot.name}.png", plot.png)
-    # Last: a page that is there has its files next to it.
+    # Last: if the report exists, its files are complete.
     store.write(folder / "report.html", page.encode())
     return folder / "report.html"
