@@ -161,7 +161,11 @@ def test_quick_profile_changes_only_what_its_table_names(tmp_path):
             "taus = [0.0]",
             r"line 23: taus of \[grid.OPACC\] is not a parameter of OPACC; did you mean",
         ),
-        ("max_depth = [2, 5]", "max_dept = [2]", r"line 20: max_dept of \[classifier.grid\] is not a parameter of Random"),
+        (
+            "max_depth = [2, 5]",
+            "max_dept = [2]",
+            r"line 20: max_dept of \[classifier.grid\] is not a parameter of Random",
+        ),
         ("n_estimators = 20", "n_estimators = 0", r"line 17: n_estimators must be at least 1"),
         ("seed = 5", 'kind = "collection"\nmembers = ["paper"]', r"line 5: members must be single experiments"),
     ],
