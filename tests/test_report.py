@@ -608,7 +608,7 @@ def test_settings_of_the_paper_list_only_what_cannot_be_followed():
     assert {"9", "10", "15", "16"} <= set(published) - set(paper)
     assert "ratios to them say little" in paper["17"]  # the printed figures are of other bins
     assert "cannot be followed" in paper["18"]
-    assert "bins of PDF, as printed" in paper["13"]
+    assert "bins of PDF, as published" in paper["13"]
     assert paper["26"] == published["26"]
     assert all(paper.values())
 

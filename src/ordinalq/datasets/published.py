@@ -1,4 +1,4 @@
-"""The printed figures of the paper "Regularization-Based Methods for Ordinal Quantification", as data.
+"""The published figures of the paper "Regularization-Based Methods for Ordinal Quantification", as data.
 
 `amazon_categories` and `fact_spectrum` are distributions that occur in nature; `results`, `protocols`,
 `ordinal_classifiers` and `grids` are the paper's tables, to be set next to our own.
@@ -13,13 +13,13 @@ import numpy as np
 
 from ordinalq._utils.validation import Floats
 
-# The parameters of classifiers in the printed tables.
+# The parameters of classifiers in the published tables.
 PRINTED_PARAMETERS = ("class_weight", "C", "criterion", "max_depth")
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """A distribution of the paper: name, p (n,), and the jaggedness xi_1 that is printed for it."""
+    """A distribution of the paper: name, p (n,), and the jaggedness xi_1 that is published for it."""
 
     name: str
     p: Floats
@@ -102,7 +102,7 @@ def ordinal_classifiers() -> Any:
 
 
 def grids() -> Any:
-    """Return the hyperparameter tables as printed, with the reference implementation's deviations."""
+    """Return the hyperparameter tables as published, with the reference implementation's deviations."""
     return _load("tables")["grids"]
 
 
@@ -131,7 +131,7 @@ def classifier_grid(family: str) -> dict[str, list[Any]]:
 
 
 def yougov_jaggedness() -> dict[str, dict[str, float]]:
-    """Return the range of xi_1 that is printed for the surveys of YouGov: survey -> min, mean, max.
+    """Return the range of xi_1 that is published for the surveys of YouGov: survey -> min, mean, max.
 
     >>> yougov_jaggedness()["sunak (n=5, 5)"]["mean"]
     0.009

@@ -220,7 +220,7 @@ class ClassifierUnit(Unit):
         quantifiers = {trial.method: split_pair(trial.method)[1] for trial in self.trials}
         try:
             scored = fit_scores(classifier, material.dataset, split, quantifiers=list(quantifiers.values()))
-        except Exception as error:  # the experiment goes on, and the table tells
+        except Exception as error:  # the experiment continues, and the message goes to the table
             seconds, message = time.perf_counter() - start, describe(error)
             return pd.DataFrame({"seconds": [seconds], "message": [message]})
         seconds = time.perf_counter() - start

@@ -65,7 +65,7 @@ def results(outcome: Outcome, protocol: str, measure: str) -> dict[str, Floats]:
     return {name: column for name, column in errors.items() if len(column) == longest and np.isfinite(column).all()}
 
 
-def printed_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, dict[str, Any]]:
+def published_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, dict[str, Any]]:
     """Return the published mean, std and boldface of each method that has them, for the data set of the run."""
     cells: dict[str, Any] = {}
     data = outcome.about["experiment"].get("paper")
@@ -117,7 +117,7 @@ def cell_facts(outcome: Outcome, protocol: str, measure: str, methods: Iterable[
     """
     methods = list(methods)
     errors = {method: found for method, found in results(outcome, protocol, measure).items() if method in methods}
-    against_best, printed, counts = p_values(errors), printed_cells(outcome, protocol, measure), unconverged(outcome)
+    against_best, printed, counts = p_values(errors), published_cells(outcome, protocol, measure), unconverged(outcome)
     for method in methods:
         column, paper = errors.get(method), printed.get(method, {})
         mean, std = (np.nan, np.nan) if column is None else mean_and_std(column)

@@ -149,7 +149,7 @@ def claim_plot(outcome: Outcome, measure: str) -> Plot | None:
         note = ""
         if np.isfinite(facts["paper_change"]).any():
             handles.append(handle("paper", INK, "|"))
-            note = " Small lines: the printed means, thin for the first of a pair."
+            note = " Small lines: the published means, thin for the first of a pair."
         legend_below(figure, handles)
         return save(
             f"pairs_{measure}",
@@ -299,7 +299,7 @@ def paper_plots() -> tuple[Plot, ...]:
         "Three orders of jaggedness",
         f"{SIGMA}₃ to {SIGMA}₅ of the paper, with the constant, the straight line and the parabola that fit them best. "
         f"ξ₀ is zero for constant shapes, ξ₁ for straight lines ({SIGMA}₄), ξ₂ for parabolas ({SIGMA}₅, which is "
-        "printed with a sum of .985).",
+        "published with a sum of .985).",
         orders=(0, 1, 2),
     )
     amazon = _bars_plot(
@@ -397,10 +397,10 @@ def _ranges_plot() -> Plot:
         axes.tick_params(length=0)
         return save(
             "jaggedness_ranges",
-            "How jagged real distributions are",
-            "Lines: from the smallest to the largest ξ₁ of the distributions that the paper has looked at, with their "
-            "number and that of the classes, n; dots: their mean. Those of the surveys of YouGov are as printed, whose "
-            "distributions are not. Dashed: the mean of uniformly drawn distributions (APP) of 5 and of 12 classes.",
+            "Jaggedness of real distributions",
+            "Lines: from the smallest to the largest ξ₁ of the distributions in the paper, with their number and that "
+            "of the classes, n; dots: their mean. The surveys of YouGov are as published, without their distributions. "
+            "Dashed: the mean of uniformly drawn distributions (APP) of 5 and of 12 classes.",
             section="background",
             fold=FOLD,
         )
@@ -438,7 +438,7 @@ def error_plot(outcome: Outcome, measure: str) -> Plot | None:
     printed: dict[str, dict[str, float]] = {}
     for protocol in columns:
         # Those of classifiers are of other versions of data and quantifiers.
-        cells = {} if facts.compares_classifiers(outcome) else facts.printed_cells(outcome, protocol, measure)
+        cells = {} if facts.compares_classifiers(outcome) else facts.published_cells(outcome, protocol, measure)
         printed[protocol] = {method: float(cell["mean"]) for method, cell in cells.items() if method in methods}
     with sheet(2.2 + 3.2 * len(columns), 1.3 + 0.24 * len(methods)) as (figure, save):
         for axes, protocol in _row_panels(figure, columns, list(map(display_name, methods)), measure):
@@ -633,7 +633,7 @@ jaggedness_plot = partial(trend_plot, trend=JAGGEDNESS)
 def _draw_errors(
     axes: "Axes", methods: Sequence[str], errors: Errors, printed: Mapping[str, float], looks: Mapping[str, Look]
 ) -> None:
-    """Draw one row per method: mean and confidence interval, and a line at the printed mean."""
+    """Draw one row per method: mean and confidence interval, and a line at the published mean."""
     bold = [method for method, p in facts.p_values(errors).items() if p >= facts.LEVEL]
     drawn = list(printed.values())
     for row, method in enumerate(methods):

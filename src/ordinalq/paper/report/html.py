@@ -115,7 +115,7 @@ def _new_methods(outcome: Outcome) -> Iterator[str]:
 
 
 def _ratios(outcome: Outcome) -> Iterator[str]:
-    """Compare the mean errors with the printed ones."""
+    """Compare the mean errors with the published ones."""
     for measure in [] if facts.compares_classifiers(outcome) else outcome.measures:
         ratios = result_facts(outcome, measure)["ratio"].dropna()
         if len(ratios):
@@ -140,7 +140,7 @@ class Departure:
     ``applies`` holds conditions that must all be met; each lists what a run may have: methods, families of
     classifiers, kinds of data, names of data sets, kinds of experiments, protocols, numbers of classes. ``nowhere``
     means that no run is concerned. ``paper`` is what happens with settings "paper" where that differs; it is empty
-    where these do what is printed, so that there is nothing to tell.
+    if these follow the published text, so that there is no departure.
     """
 
     number: str
@@ -179,7 +179,7 @@ def applicable(outcome: Outcome) -> list[Departure]:
 
 
 def _families(outcome: Outcome) -> set[str]:
-    """Return the family of the classifiers, as the experiment names it or as their parameters tell."""
+    """Return the family of the classifiers, as named by the experiment or by their parameters."""
     named = outcome.about["experiment"].get("family")
     if named:
         return {str(named)}

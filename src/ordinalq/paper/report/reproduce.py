@@ -132,7 +132,7 @@ def _default_folder(config: Config) -> Path:
 def _show(outcome: Outcome) -> None:
     """Show the means of the main table in the terminal; the files have the rest."""
     full = result_tables(outcome)[0]
-    # What is printed for other data would not fit next to five quantifiers.
+    # What is published for other data would not fit next to five quantifiers.
     shown = [i for i, column in enumerate(full.columns) if column.name != "paper" or len(full.columns) < 12]
     columns = [full.columns[i] for i in shown]
     headers = [f"{column.group}\n{column.name.removesuffix(' ± std').removesuffix(', %')}" for column in columns]
