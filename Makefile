@@ -130,7 +130,7 @@ docs: $(STAMP)
 
 # Warnings are errors; the pages of names and examples are made anew, so that none stays behind.
 site: $(SITE_STAMP)
-	rm -rf docs/api docs/gallery docs/_build
+	rm -rf docs/api docs/gallery docs/notebooks docs/_build
 	$(SITE)/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
@@ -159,4 +159,4 @@ rehearse: $(STAMP)
 	$(BIN)/python .ci/rehearse.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) $(CLUSTER) $(QUAPY) dist docs/_build docs/api docs/gallery docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .coverage
+	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) $(CLUSTER) $(QUAPY) dist docs/_build docs/api docs/gallery docs/notebooks docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .coverage
