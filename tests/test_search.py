@@ -22,7 +22,7 @@ import ordinalq as oq
 from ordinalq.datasets import Sampling
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.model_selection.engine import estimate_all
-from ordinalq.model_selection.search import SampleSearch, configurations_of, configured
+from ordinalq.model_selection.search import SampleSearch, configurations_of, configure
 from ordinalq.quantifiers.linear import LinearQuantifier, Parts
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes, MeanDistances, Partition, Posteriors
@@ -698,9 +698,9 @@ def test_only_the_best_classifiers_are_kept(problem):
     }
 
 
-def test_configured_copies_what_it_sets():
+def test_configure_copies_what_it_sets():
     forest = RandomForestClassifier(7)
-    quantifier = configured(oq.OPACC(), {"classifier__max_depth": 3, "classifier": forest, "tau": 2.0})
+    quantifier = configure(oq.OPACC(), {"classifier__max_depth": 3, "classifier": forest, "tau": 2.0})
     assert (quantifier.classifier.max_depth, quantifier.classifier.n_estimators, quantifier.tau) == (3, 7, 2.0)
     assert forest.max_depth is None
 

@@ -158,7 +158,7 @@ def compare_methods(
     >>> found.best
     'PACC'
     """
-    found = checked_methods(methods)
+    found = check_methods(methods)
     name, _ = find_measure(measure)
     ordered, codes = encode_labels(y, classes, every_class=True)
     check_consistent_length(X, codes)
@@ -195,7 +195,7 @@ def compare_methods(
     return MethodComparison(name, joined, len(ordered), f"{len(joined[min(joined)]):,} {kind}")
 
 
-def checked_methods(methods: Any) -> dict[str, Quantifier]:
+def check_methods(methods: Any) -> dict[str, Quantifier]:
     """Return unfitted methods without a classifier, by their names."""
     if isinstance(methods, str) or not isinstance(methods, Mapping | Sequence):
         raise TypeError(f"methods must be a dict of methods, or a list of names, got {methods!r:.60}.")

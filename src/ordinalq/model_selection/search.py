@@ -33,6 +33,17 @@ from ordinalq.samples.samples import Samples
 def configurations_of(grid: Any) -> Iterator[dict[str, Any]]:
     """Yield the configurations of a grid: dict by dict, the last parameter of a dict varies fastest.
 
+    Parameters
+    ----------
+    grid : dict of lists, or list of such dicts
+        Values of each parameter.
+
+    Yields
+    ------
+    dict of str to value
+
+    Examples
+    --------
     >>> list(configurations_of([{"n_bins": [2, 4], "tau": [0.1, 1]}, {}]))
     [{'n_bins': 2, 'tau': 0.1}, {'n_bins': 2, 'tau': 1}, {'n_bins': 4, 'tau': 0.1}, {'n_bins': 4, 'tau': 1}, {}]
     """
@@ -56,10 +67,19 @@ def configurations_of(grid: Any) -> Iterator[dict[str, Any]]:
             yield dict(zip(part, values, strict=True))
 
 
-def configured(quantifier: Quantifier, configuration: Mapping[str, Any]) -> Quantifier:
-    """Return an unfitted copy of the quantifier with the parameters of a configuration, nested ones as ``a__b``.
+def configure(quantifier: Quantifier, configuration: Mapping[str, Any]) -> Quantifier:
+    """Return an unfitted copy of a quantifier with the parameters of a configuration.
 
-    Parts in it, such as classifiers, are copied.
+    Parameters
+    ----------
+    quantifier : Quantifier
+        Quantifier whose parameters are set.
+    configuration : dict of str to value
+        Parameters, nested ones as ``a__b``; objects such as classifiers are copied.
+
+    Returns
+    -------
+    Quantifier
     """
     result: Quantifier = clone(quantifier)
     # Outer parameters first: they may bring the objects that the inner ones belong to.
@@ -71,10 +91,10 @@ def configured(quantifier: Quantifier, configuration: Mapping[str, Any]) -> Quan
 
 
 def _unknown(quantifier: Quantifier, name: str) -> str:
-    """Return the message for a parameter that the quantifier has not."""
+    """Return the message for an unknown parameter of a quantifier."""
     outer, _, _ = name.rpartition("__")
     owner: Any = quantifier
-    # The innermost part of the name that does exist tells which names are valid.
+    # The innermost part of the name that exists determines the valid names.
     while outer:
         if outer in (known := quantifier.get_params()):
             owner = known[outer]
@@ -82,9 +102,7 @@ def _unknown(quantifier: Quantifier, name: str) -> str:
         outer = outer.rpartition("__")[0]
     what = f"parameter {name!r} in grid is unknown"
     if not hasattr(owner, "get_params"):
-        return (
-            f"{what}: {outer} is {owner!r}, which has no parameters; give {type(quantifier).__name__} an object there."
-        )
+        return f"{what}: {outer} is {owner!r}, which has no parameters. Pass an object with parameters to {type(quantifier).__name__}."
     prefix = f"{outer}__" if outer else ""
     valid = ", ".join(prefix + inner for inner in sorted(owner.get_params(deep=False)))
     return f"{what}; valid for {type(owner).__name__} are {valid or 'none'}."
@@ -170,13 +188,13 @@ def results(task: Task, table: Mapping[int, list[dict[str, Any]]]) -> pd.DataFra
     names = list(dict.fromkeys(name for configuration in task.configurations for name in configuration))
     columns = {}
     for name in names:
-        # Where a dict of the grid does not name the parameter, the quantifier has its own value.
+        # A parameter that a dict of the grid does not have is that of the quantifier.
         values = [
             configuration[name] if name in configuration else quantifier.get_params().get(name)
             for configuration, quantifier in zip(task.configurations, task.quantifiers, strict=True)
         ]
         plain = len({type(value) for value in values}) == 1 and isinstance(values[0], bool | int | float)
-        # As objects, None stays None next to numbers, and lists stay lists.
+        # With objects, None remains None next to numbers, and lists remain lists.
         columns[name] = pd.Series(values, dtype=None if plain else object)
     found = pd.DataFrame([{"configuration": i} | row for i in range(len(table)) for row in table[i]])
     for position, (name, column) in enumerate(columns.items(), start=1):
@@ -227,7 +245,7 @@ def check_measures(measure: Any) -> dict[str, Any]:
     return measures
 
 
-# What a fit on items leaves besides the results.
+# Attributes that a fit on items sets in addition to the results.
 REMEMBERED = ("n_features_in_", "feature_names_in_")
 
 
@@ -330,11 +348,11 @@ class SampleSearch(BaseEstimator):
         SampleSearch
             The fitted search.
         """
-        task = prepared(self, X_pool, Training(X, y, classes, groups))
+        task = prepare_task(self, X_pool, Training(X, y, classes, groups))
         check_consistent_length(X, y)
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
-        # Quantifiers on scores and on features look at the items in different ways.
+        # Quantifiers on scores and on features validate items in different ways.
         for probe in {quantifier.traits.input_kind: clone(quantifier) for quantifier in task.quantifiers}.values():
             check_items(probe, X, reset=True)
             check_items(probe, X_pool, reset=False)
@@ -364,7 +382,7 @@ class SampleSearch(BaseEstimator):
         SampleSearch
             The fitted search.
         """
-        task = prepared(self, S_pool, Training(None, y, classes))
+        task = prepare_task(self, S_pool, Training(None, y, classes))
         check_consistent_length(S, y)
         for configuration, quantifier in zip(task.configurations, task.quantifiers, strict=True):
             if given := classifier_part(configuration):
@@ -372,7 +390,7 @@ class SampleSearch(BaseEstimator):
                     f"grid must not have {next(iter(given))!r}: fit_scores has no classifier. Use fit(X, y, X_pool)."
                 )
             if not quantifier.traits.accepts_scores:
-                quantifier.fit_scores(S, y)  # raises, and says why
+                quantifier.fit_scores(S, y)  # raises TypeError with the reason
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
         everything = list(range(len(task.quantifiers)))
@@ -408,7 +426,7 @@ class SampleSearch(BaseEstimator):
         """
         column = self._column(protocol, measure)
         if not self._fitted:
-            raise ValueError("best_quantifier needs refit=True, got refit=False: the quantifiers were not kept.")
+            raise ValueError("best_quantifier needs refit=True, got refit=False: the quantifiers were not stored.")
         return self._fitted[self._best[column][1]]
 
     def fitted(self) -> Quantifier:
@@ -458,7 +476,7 @@ class SampleSearch(BaseEstimator):
 
     def _collect(self, task: Task, outcomes: Iterable[tuple[list[int], Outcome]]) -> Self:
         """Keep the table and the best quantifier of each column, from pairs of positions and outcomes."""
-        table, best, fitted = gathered(task, outcomes)
+        table, best, fitted = merge_outcomes(task, outcomes)
         self.classes_ = task.training.classes
         self.results_ = results(task, table)
         self._configurations, self._best, self._fitted = task.configurations, best, fitted
@@ -482,7 +500,7 @@ class SampleSearch(BaseEstimator):
         return chosen[0], chosen[1]
 
 
-def prepared(search: SampleSearch, pool: Any, training: Training) -> Task:
+def prepare_task(search: SampleSearch, pool: Any, training: Training) -> Task:
     """Check the arguments and return the task."""
     methods = search.quantifier if isinstance(search.quantifier, Mapping) else {"": search.quantifier}
     for quantifier in methods.values():
@@ -494,7 +512,7 @@ def prepared(search: SampleSearch, pool: Any, training: Training) -> Task:
     configurations, quantifiers = [], []
     for name, grid in grids_of(search.quantifier, search.grid).items():
         for configuration in configurations_of(grid):
-            quantifiers.append(configured(methods[name], configuration))
+            quantifiers.append(configure(methods[name], configuration))
             configurations.append({METHOD: name} | configuration if name else configuration)
     for configuration, quantifier in zip(configurations, quantifiers, strict=True):
         try:
@@ -521,7 +539,7 @@ def grids_of(quantifier: Quantifier | Mapping[str, Quantifier], grid: Any) -> di
     return {name: grid.get(name, {}) for name in quantifier}
 
 
-def gathered(
+def merge_outcomes(
     task: Task, outcomes: Iterable[tuple[list[int], Outcome]]
 ) -> tuple[dict[int, list[dict[str, Any]]], dict[tuple[str, str], tuple[float, int]], dict[int, Quantifier]]:
     """Return the rows of each configuration, error and position of the best of each column, and the best, fitted."""
@@ -534,7 +552,7 @@ def gathered(
             for column, row in zip(task.columns, rows, strict=True):
                 best[column] = min(best[column], (row["error"], i))
         fitted |= {chosen[i]: quantifier for i, quantifier in outcome.fitted.items()}
-        # Those that another classifier configuration has beaten are large, and not needed any more.
+        # Quantifiers that are no longer the best are removed, because they are large.
         wanted = {i for _, i in best.values()}
         fitted = {i: quantifier for i, quantifier in fitted.items() if i in wanted}
     if all(rows[0]["message"] for rows in table.values()):
