@@ -102,7 +102,10 @@ def _unknown(quantifier: Quantifier, name: str) -> str:
         outer = outer.rpartition("__")[0]
     what = f"parameter {name!r} in grid is unknown"
     if not hasattr(owner, "get_params"):
-        return f"{what}: {outer} is {owner!r}, which has no parameters. Pass an object with parameters to {type(quantifier).__name__}."
+        return (
+            f"{what}: {outer} is {owner!r}, which has no parameters. Pass an object with parameters as {outer} of "
+            f"{type(quantifier).__name__}."
+        )
     prefix = f"{outer}__" if outer else ""
     valid = ", ".join(prefix + inner for inner in sorted(owner.get_params(deep=False)))
     return f"{what}; valid for {type(owner).__name__} are {valid or 'none'}."

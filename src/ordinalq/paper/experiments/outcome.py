@@ -86,7 +86,7 @@ class Outcome:
         return read_prevalences(self.truth[self.truth["protocol"] == protocol])
 
     def save(self, store: Store) -> None:
-        """Write the outcome into the folder of its experiment; until all of it is there, it counts as unfinished."""
+        """Write the outcome into the folder of its experiment; it counts as unfinished until all files are written."""
         beginning = {"format": FORMAT, "experiment": self.about["experiment"]}
         store.write(store.folder / MARK, to_json(beginning).encode())
         for name in TABLES:

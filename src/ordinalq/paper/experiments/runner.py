@@ -77,7 +77,7 @@ def _run_calls(calls: Iterable[Any]) -> Iterable[Any]:
 
 
 def _prepare(backend: str, n_processes: int, stack: ExitStack) -> None:
-    """Connect to a cluster, where the backend needs one."""
+    """Connect to a cluster, if the backend needs one."""
     if backend == "dask":
         with require_extra("dask", "backend 'dask'"):
             import dask
@@ -223,7 +223,7 @@ def run(
 
 
 def identity(config: Config) -> dict[str, Any]:
-    """Return what distinguishes an experiment from others in the same folder."""
+    """Return the identity of an experiment, which must match that of its folder."""
     return {name: getattr(config, name) for name in IDENTITY}
 
 
@@ -278,7 +278,7 @@ class _Run:
     def outcome(
         self, validation: pd.DataFrame, selected: pd.DataFrame, estimates: pd.DataFrame, data: str | Path | None
     ) -> Outcome:
-        """Put together what was found."""
+        """Return the outcome of the run."""
         battery = self.material.test
         names = list(prevalence_columns(battery.truth))
         by_trial = dict(iter(estimates.groupby(["method", "classifier", "parameters"])))
@@ -400,7 +400,7 @@ def source_hash(path: str) -> str:
 
 
 def _alone(number: int, job: Any, folder: str) -> Any:
-    """Run a job with one thread, so that rounding does not depend on how many others run next to it.
+    """Run a job with one thread, so that rounding does not depend on the number of jobs.
 
     Modules of the `folder` of the experiment file can be imported.
     """
