@@ -140,7 +140,7 @@ class Departure:
     ``applies`` holds conditions that must all be met; each lists what a run may have: methods, families of
     classifiers, kinds of data, names of data sets, kinds of experiments, protocols, numbers of classes. ``nowhere``
     means that no run is concerned. ``paper`` is what happens with settings "paper" where that differs; it is empty
-    if these follow the published text, so that there is no departure.
+    if these follow the published text.
     """
 
     number: str
