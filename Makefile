@@ -23,14 +23,17 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 CLUSTER := .venv-cluster
 CLUSTER_STAMP := $(CLUSTER)/installed
+QUAPY := .venv-quapy
+QUAPY_STAMP := $(QUAPY)/installed
 
-.PHONY: help test browser-test screenshots cluster-test seeds coverage slow check demo bench hostile docs site lowest release rehearse format clean
+.PHONY: help test browser-test screenshots cluster-test quapy-test seeds coverage slow check demo bench hostile docs site lowest release rehearse format clean
 
 help:
 	@echo "make test    the test suite        make slow    the long tests"
 	@echo "make check   lint, types, layers   make bench   speed, beside other packages"
 	@echo "make seeds   tests on random data, at ten seeds"
 	@echo "make cluster-test  tests on clusters of Dask and Spark; installs pyspark and, if it can, Java"
+	@echo "make quapy-test  methods of QuaPy in ordinalq, and the other way round; installs QuaPy"
 	@echo "make coverage  the test suite, and which lines it reaches"
 	@echo "make browser-test  the page of \`ordinalq app\` in a real Chromium"
 	@echo "make hostile  24,000 hostile problems for the solvers, each answer with a certificate"
@@ -68,6 +71,15 @@ cluster-test: $(CLUSTER_STAMP)
 	command -v java > /dev/null || (apt-get update -qq && apt-get install -y -qq default-jre-headless) || \
 	    (echo "make cluster-test: Spark needs a Java runtime, such as default-jre-headless: install it" >&2; exit 1)
 	$(CLUSTER)/bin/python -m pytest -q -m "not slow" tests/test_dask.py tests/test_spark.py
+
+$(QUAPY_STAMP): pyproject.toml constraints.txt
+	test -x $(QUAPY)/bin/python || $(PYTHON) -m venv $(QUAPY)
+	$(QUAPY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]" "quapy==0.2.3"
+	touch $@
+
+# QuaPy adds 4 MB to the packages of the tests.
+quapy-test: $(QUAPY_STAMP)
+	$(QUAPY)/bin/python -m pytest -q tests/test_quapy.py
 
 seeds: $(STAMP)
 	for seed in $(SEEDS); do \
@@ -147,4 +159,4 @@ rehearse: $(STAMP)
 	$(BIN)/python .ci/rehearse.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) $(CLUSTER) dist docs/_build docs/api docs/gallery docs/notebooks docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .coverage
+	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) $(CLUSTER) $(QUAPY) dist docs/_build docs/api docs/gallery docs/notebooks docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .coverage

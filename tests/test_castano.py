@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.linear_model import LogisticRegression
 
 from ordinalq.cli.main import main
@@ -73,5 +74,5 @@ def test_command_prints_averages_next_to_published_ones_and_continues(tmp_path, 
     table = pd.read_csv(tmp_path / "out" / "table.csv", index_col=0)
     expected = scores[scores["method"] == "PACC"]["score"].mean()
     np.testing.assert_allclose(table.loc["PACC", "average"], expected, atol=1e-12)
-    monkeypatch.setattr(castano, "_repetition", None)  # nothing is computed again
+    monkeypatch.setattr(castano, "_repetition", pytest.fail)  # nothing is computed again
     assert main([*arguments, "--n-jobs", "1"]) == 0

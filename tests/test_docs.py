@@ -88,7 +88,7 @@ def test_readers_are_told_which_data_sets_of_the_paper_were_run():
 
 
 def test_both_settings_stand_side_by_side_with_their_figures():
-    text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8").partition("## Two settings")[2]
+    text = (ROOT / "docs" / "validation" / "published.md").read_text(encoding="utf-8").partition("## Both settings")[2]
     rows = dict(re.findall(r"^\| (\S+) \| (\.\d{4} \| .*) \|$", text, re.MULTILINE))
     assert set(rows) == set(results())
     for name, cells in rows.items():

@@ -849,7 +849,7 @@ def test_reviews_without_network_say_where_the_prevalences_belong(tmp_path, monk
     path = tmp_path / "reviews.json"
     path.write_bytes(json_lines([review(i, 1 + i % 5) for i in range(100)]))
     message = (
-        r"put it as prevalence_votes1_reviews100\.csv beside the reviews or into the folder named by ORDINALQ_DATA\. "
+        r"put it as prevalence_votes1_reviews100\.csv next to the reviews or into the folder named by ORDINALQ_DATA\. "
     )
     with pytest.raises(ConnectionError, match=message):
         oq.datasets.load_dataset("amazon-oq-bk-tfidf", data=path)

@@ -159,9 +159,13 @@ def test_quick_profile_changes_only_what_its_table_names(tmp_path):
         (
             "tau = [0.0, 0.01]",
             "taus = [0.0]",
-            r"line 23: taus of \[grid.OPACC\] is no parameter of OPACC; did you mean",
+            r"line 23: taus of \[grid.OPACC\] is not a parameter of OPACC; did you mean",
         ),
-        ("max_depth = [2, 5]", "max_dept = [2]", r"line 20: max_dept of \[classifier.grid\] is no parameter of Random"),
+        (
+            "max_depth = [2, 5]",
+            "max_dept = [2]",
+            r"line 20: max_dept of \[classifier.grid\] is not a parameter of Random",
+        ),
         ("n_estimators = 20", "n_estimators = 0", r"line 17: n_estimators must be at least 1"),
         ("seed = 5", 'kind = "collection"\nmembers = ["paper"]', r"line 5: members must be single experiments"),
     ],
@@ -190,7 +194,7 @@ def test_outside_method_that_cannot_be_had_names_line_and_key(tmp_path, path, me
 
 def test_parameters_of_an_outside_method_are_checked(tmp_path):
     with pytest.raises(
-        ValueError, match=r"line 33: taus of \[grid.Steady\] is no parameter of Steady; did you mean 'tau"
+        ValueError, match=r"line 33: taus of \[grid.Steady\] is not a parameter of Steady; did you mean 'tau"
     ):
         load_config(write_experiment(tmp_path, OUTSIDE.replace("tau = [0.5, 2.0]", "taus = [1]")))
 

@@ -23,7 +23,7 @@ from ordinalq.metrics import p_against_best, wilcoxon
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.paper.report import figures, tables, write_report, write_summary
 from ordinalq.paper.report.facts import display_name
-from ordinalq.paper.report.figures import jaggedness_ranges, paper_pictures, rank_pictures
+from ordinalq.paper.report.figures import jaggedness_ranges, paper_plots, rank_plots
 from ordinalq.paper.report.formats import (
     Cell,
     Column,
@@ -257,7 +257,7 @@ def test_protocol_table_takes_the_training_distribution_of_fact_from_its_file():
 
 
 def test_table_of_ordinal_classifiers_compares_with_logistic_regression():
-    outcome = make_outcome(kind="classifiers", **SHORT, protocols=("APP",), measures=("nmd",))
+    outcome = make_outcome(kind="classifiers", paper="Amazon-OQ-BK", **SHORT, protocols=("APP",), measures=("nmd",))
     table = tables.ordinal_classifier_table(outcome)
     assert [row.cells[0].text for row in table.rows] == ["LR", "OLR-AT", "OLR-IT", "ORidge", "LAD"]
     errors = outcome.errors("APP", "nmd")
@@ -273,6 +273,14 @@ def test_table_of_ordinal_classifiers_compares_with_logistic_regression():
     assert any("M from 40%" in note for note in table.notes)
     outcome.about["experiment"]["settings"] = "paper"
     assert any("with a classifier in ten folds" in note for note in tables.ordinal_classifier_table(outcome).notes)
+
+
+def test_classifiers_on_own_data_have_no_published_figures():
+    outcome = make_outcome("mine", paper=None, kind="classifiers", **SHORT, protocols=("APP",), measures=("nmd",))
+    for table in (tables.ordinal_classifier_table(outcome), claim_table(outcome)):
+        assert "Amazon" not in table.markdown()
+        assert not any("paper" in column.title for column in table.columns), table.name
+    assert tables.ordinal_classifier_table(outcome).data["paper_mean"].isna().all()
 
 
 def test_tables_of_a_single_method_and_sample_are_whole():
@@ -338,7 +346,7 @@ def test_ranks_and_means_that_disagree_decide_nothing(claimed):
 
 
 def test_logistic_regression_is_compared_with_every_other_classifier():
-    outcome = make_outcome(kind="classifiers", **SHORT, protocols=("APP",), measures=("nmd",))
+    outcome = make_outcome(kind="classifiers", paper="Amazon-OQ-BK", **SHORT, protocols=("APP",), measures=("nmd",))
     data = claim_table(outcome).data.set_index("second")
     assert len(data) == 2 * 5 + 2 * 2
     errors = outcome.errors("APP", "nmd")
@@ -388,7 +396,7 @@ def test_a_method_outside_the_paper_has_its_group_and_no_printed_figures(tmp_pat
     grids = tables.hyperparameter_table(outcome)
     assert cells(grids, "Steady")["printed"].text == "-"
     assert [row.cells[0].text for row in grids.rows][-1] == "Steady"
-    assert {picture.name for picture in figures.all_pictures(outcome)} >= {"error_nmd", "ranks_nmd_app"}
+    assert {plot.name for plot in figures.all_plots(outcome)} >= {"error_nmd", "ranks_nmd_app"}
 
 
 def test_a_report_without_any_method_of_the_paper_compares_with_nothing():
@@ -566,7 +574,7 @@ def test_ranks_of_the_paper_come_from_its_printed_means():
 
 def test_departures_are_those_of_the_ledger():
     text = (ROOT / "docs" / "departures.md").read_text(encoding="utf-8")
-    printed = dict(re.findall(r"^\*\*(\d+(?: \(continued\))?)\. (.+)\*\*$", text, re.MULTILINE))
+    printed = dict(re.findall(r"^\| (\d+(?: \(continued\))?) \| (.+?) \|", text, re.MULTILINE))
     assert {entry.number: entry.title for entry in departures()} == printed
 
 
@@ -600,7 +608,7 @@ def test_settings_of_the_paper_list_only_what_cannot_be_followed():
     assert {"9", "10", "15", "16"} <= set(published) - set(paper)
     assert "ratios to them say little" in paper["17"]  # the printed figures are of other bins
     assert "cannot be followed" in paper["18"]
-    assert "bins of PDF, as printed" in paper["13"]
+    assert "bins of PDF, as published" in paper["13"]
     assert paper["26"] == published["26"]
     assert all(paper.values())
 
@@ -648,17 +656,17 @@ def test_no_labels_overlap_or_leave_the_figure_with_twenty_methods(monkeypatch, 
     monkeypatch.setattr(Figure, "savefig", check)
     outcome = make_outcome(**SHORT, protocols=("APP", "APP-OQ", "real"), measures=("nmd",))
     if draw == "ranks":
-        list(rank_pictures({("APP", "nmd"): rankings([outcome])["APP", "nmd"]}, "over test samples"))
+        list(rank_plots({("APP", "nmd"): rankings([outcome])["APP", "nmd"]}, "over test samples"))
     elif draw == "prevalence":
-        figures.prevalence_picture(outcome, "APP")
+        figures.prevalence_plot(outcome, "APP")
     else:
-        getattr(figures, f"{draw}_picture")(outcome, "nmd")
+        getattr(figures, f"{draw}_plot")(outcome, "nmd")
     assert len(seen) > 20
 
 
 def test_drawings_are_the_same_every_time_and_use_unique_ids():
     outcome = make_outcome(**SHORT, protocols=("APP",), measures=("nmd",), methods=["CC", "PACC", "OPACC"])
-    one, two = figures.error_picture(outcome, "nmd"), figures.error_picture(outcome, "nmd")
+    one, two = figures.error_plot(outcome, "nmd"), figures.error_plot(outcome, "nmd")
     assert (one.svg, one.png) == (two.svg, two.png)
     ids = re.findall(r'\bid="([^"]+)"', one.inline())
     assert len(ids) == len(set(ids))
@@ -689,11 +697,11 @@ def test_bins_have_equal_numbers_and_true_means(rng):
 
 
 def test_figures_of_the_paper_are_drawn_with_their_jaggedness():
-    names = [picture.name for picture in paper_pictures()]
+    names = [plot.name for plot in paper_plots()]
     assert names == [
         *("examples_smooth_and_jagged", "examples_orders", "amazon_categories", "fact_spectrum", "jaggedness_ranges")
     ]
-    by_name = {picture.name: picture for picture in paper_pictures()}
+    by_name = {plot.name: plot for plot in paper_plots()}
     assert "parabola that fit" in by_name["examples_orders"].caption
     assert "YouGov" in by_name["jaggedness_ranges"].caption
 

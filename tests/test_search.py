@@ -22,7 +22,8 @@ import ordinalq as oq
 from ordinalq.datasets import Sampling
 from ordinalq.losses import Energy, LeastSquares
 from ordinalq.model_selection.engine import estimate_all
-from ordinalq.model_selection.search import SampleSearch, configurations_of, configured
+from ordinalq.model_selection.search import SampleSearch, configurations_of, configure
+from ordinalq.quantifiers.linear import LinearQuantifier, Parts
 from ordinalq.regularizers import Tikhonov
 from ordinalq.representations import HardVotes, MeanDistances, Partition, Posteriors
 
@@ -174,7 +175,7 @@ def test_quantifier_grid_and_its_objects_are_left_alone(problem):
     assert given.estimator.var_smoothing == 1e-9
     assert not hasattr(given, "classes_")
     assert not hasattr(quantifier, "classes_")
-    assert quantifier.tau == 1e-3
+    assert quantifier.tau == 1e-4
 
 
 # each thing once
@@ -239,6 +240,42 @@ def test_methods_of_one_classifier_share_its_scores(problem):
         assert not hasattr(quantifier, "classes_")
 
 
+def test_several_methods_share_the_fits_of_equal_classifiers(problem):
+    def crossed(smoothing):
+        return oq.classifiers.CrossFitted(Spy(var_smoothing=smoothing), cv=3)
+
+    methods = {"PACC": oq.PACC(crossed(1e-9)), "OPACC": oq.OPACC(crossed(1e-9)), "CC": oq.CC(crossed(0.1))}
+    grid = {"OPACC": {"tau": [1e-3, 1e-1]}, "CC": {SMOOTHING: [0.1, 0.2]}}
+    search = problem.search(methods, grid)
+    assert FITS == [1e-9] * 3 + [0.1] * 3 + [0.2] * 3
+    assert search.results_["method"].tolist() == ["PACC", "OPACC", "OPACC", "CC", "CC"]
+    alone = [problem.search(methods[name], grid.get(name, {})).results_["error"] for name in methods]
+    assert_allclose(search.results_["error"], np.concatenate(alone), atol=1e-12)
+    best = search.results_.loc[search.results_["error"].idxmin()]
+    assert search.best()["method"] == best["method"]
+    assert type(search.best_estimator_).__name__ == best["method"]
+    with pytest.raises(ValueError, match="names of methods as keys"):
+        problem.search(methods, {"tau": [1.0]})
+    with pytest.raises(TypeError, match="must be a quantifier"):
+        problem.search({"PACC": 3}, {})
+
+
+def test_linear_methods_without_a_parameter_solver_are_solved(problem):
+    class Smooth(LinearQuantifier):
+        def __init__(self, classifier=None, *, tau=1e-3):
+            self.classifier = classifier
+            self.tau = tau
+
+        def parts(self):
+            return Parts(Posteriors(), LeastSquares(), Tikhonov(self.tau))
+
+    ours = Smooth(CROSSED, tau=0.01).fit(problem.X, problem.y).predict_samples(problem.X_pool, problem.app)
+    expected = oq.OPACC(CROSSED, tau=0.01).fit(problem.X, problem.y).predict_samples(problem.X_pool, problem.app)
+    assert_allclose(ours, expected, atol=1e-12)
+    search = problem.search(Smooth(CROSSED), {"tau": [1e-3, 1e-1]})
+    assert (search.results_["message"] == "").all()
+
+
 def test_subclasses_with_a_solution_of_their_own_keep_it(problem):
     class Shifted(oq.PACC):
         def solve(self, summary):
@@ -271,7 +308,7 @@ def test_search_on_scores_is_the_search_on_items(problem):
 
 def test_scores_have_no_classifier_to_search(problem):
     search = SampleSearch(oq.PACC(GaussianNB()), {"classifier__var_smoothing": [1]}, samples=problem.app)
-    with pytest.raises(ValueError, match="grid must not have 'classifier__var_smoothing': with scores"):
+    with pytest.raises(ValueError, match="grid must not have 'classifier__var_smoothing': fit_scores"):
         search.fit_scores(np.full((250, 5), 0.2), problem.y, np.full((200, 5), 0.2))
     with pytest.raises(TypeError, match="OQT fits classifiers of its own"):
         SampleSearch(oq.OQT(), {}, samples=problem.app).fit_scores(
@@ -353,7 +390,7 @@ def test_table_tells_parameters_as_they_were_given(problem):
     assert list(table.columns[6:]) == ["error", "std", "unconverged", "seconds", "scoring_seconds", "message"]
     assert table["classifier__max_depth"].tolist() == [2, 2, None, None, None]
     # Where a dict does not name a parameter, the value of the quantifier is in use.
-    assert table["tau"].tolist() == [0.1, 1.0, 0.1, 1.0, 1e-3]
+    assert table["tau"].tolist() == [0.1, 1.0, 0.1, 1.0, 1e-4]
     assert table["order"].tolist() == [1, 1, 1, 1, 0]
     assert table["tau"].dtype == np.float64
     assert table["protocol"].unique().tolist() == ["samples"]
@@ -457,7 +494,7 @@ FOREST = RandomForestClassifier(5, oob_score=True)
         ),
         (oq.PACC(), {"classifier__C": [1]}, ValueError, "classifier is None, which has no parameters"),
         (oq.HDx(), {"classifier__max_depth": [1]}, ValueError, "valid for HDx are n_bins, solver"),
-        (oq.OPACC(), {"tau__x": [1]}, ValueError, "tau is 0.001, which has no parameters"),
+        (oq.OPACC(), {"tau__x": [1]}, ValueError, "tau is 0.0001, which has no parameters"),
         (oq.OPACC(), {"tau": 0.1}, TypeError, r"grid\['tau'\] must be a list of values, got 0.1"),
         (oq.PACC(), {"solver": "newton"}, TypeError, r"grid\['solver'\] must be a list of values, got 'newton'"),
         (oq.OPACC(), {"tau": []}, ValueError, r"grid\['tau'\] must hold at least one value"),
@@ -613,7 +650,7 @@ def test_search_is_cloned_without_its_results(problem):
     copy = clone(search)
     assert not hasattr(copy, "results_")
     assert set(search.get_params(deep=False)) == {"quantifier", "grid", "samples", "measure", "n_jobs", "refit"}
-    assert search.get_params()["quantifier__tau"] == 1e-3
+    assert search.get_params()["quantifier__tau"] == 1e-4
     assert copy.set_params(quantifier__order=0).quantifier.order == 0
     assert search.quantifier.order == 1
     untimed = ["seconds", "scoring_seconds"]
@@ -661,9 +698,9 @@ def test_only_the_best_classifiers_are_kept(problem):
     }
 
 
-def test_configured_copies_what_it_sets():
+def test_configure_copies_what_it_sets():
     forest = RandomForestClassifier(7)
-    quantifier = configured(oq.OPACC(), {"classifier__max_depth": 3, "classifier": forest, "tau": 2.0})
+    quantifier = configure(oq.OPACC(), {"classifier__max_depth": 3, "classifier": forest, "tau": 2.0})
     assert (quantifier.classifier.max_depth, quantifier.classifier.n_estimators, quantifier.tau) == (3, 7, 2.0)
     assert forest.max_depth is None
 

@@ -559,3 +559,25 @@ def test_a_misspelt_word_of_a_known_scale_is_named():
     frame = pd.DataFrame({"x": np.arange(float(len(labels))), "mood": labels})
     with pytest.raises(ValueError, match=r"do not fit the others: .*hapyp.* \(1\), of 301 rows"):
         labelled_rows(frame, "mood", None, False)
+
+
+def test_budget_best_adds_character_ngrams_of_text_and_survives_a_model_file(tmp_path, rng):
+    words = {1: "terrible", 2: "mediocre", 3: "wonderful"}
+    stars = rng.integers(1, 4, 240)
+
+    def misspelled(star):
+        letters = list(words[star])
+        letters[rng.integers(len(letters))] = "abcdefghijklmnopqrstuvwxyz"[rng.integers(26)]
+        return f"a\n{''.join(letters)} thing"
+
+    frame = pd.DataFrame({"text": [misspelled(star) for star in stars], "stars": stars})
+    models = {}
+    for budget in ("balanced", "best"):
+        models[budget] = oq.TableModel(oq.AutoQuantifier(budget=budget), text=["text"]).fit(frame, "stars")
+    names = {budget: [step[0] for step in model.encoder_.transformers_] for budget, model in models.items()}
+    assert names["balanced"] == ["words of text"]
+    assert names["best"] == ["words of text", "characters of text"]
+    assert models["best"].quality_["accuracy"] > 0.9  # most misspelled words occur once
+    path = tmp_path / "model.oq"
+    models["best"].save(path)
+    assert_allclose(oq.load_model(path).scores(frame), models["best"].scores(frame), atol=1e-12)

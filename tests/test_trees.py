@@ -10,6 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 import ordinalq as oq
+from ordinalq.classifiers import CrossFitted, InSample
 from ordinalq.quantifiers.trees import divergence, halving_tree, most_reliable_first
 
 
@@ -172,3 +173,20 @@ def test_small_nodes_with_rare_classes_are_fitted(data):
     y = [1] * 6 + [2] * 6 + [3] * 2 + [4] * 2
     P = oq.ARC(oq.classifiers.CrossFitted(LogisticRegression(), cv=10)).fit(X, y).predict(X)
     assert_allclose(P.sum(), 1)
+
+
+@pytest.mark.parametrize("method", [oq.OQT, oq.ARC])
+@pytest.mark.parametrize(
+    ("classifier", "n_models"),
+    [(GaussianNB(), 10), (CrossFitted(GaussianNB(), cv=3), 3), (InSample(GaussianNB()), 1)],
+    ids=["plain", "three folds", "in-sample"],
+)
+def test_number_of_models_per_binary_problem_follows_the_classifier(method, classifier, n_models, data, monkeypatch):
+    fits = []
+    fit = GaussianNB.fit
+    monkeypatch.setattr(
+        GaussianNB, "fit", lambda self, *given, **weights: fits.append(1) or fit(self, *given, **weights)
+    )
+    X, y, *_ = data
+    method(classifier).fit(X, y)
+    assert len(fits) == n_models * (len(np.unique(y)) - 1)

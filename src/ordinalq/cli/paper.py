@@ -58,7 +58,10 @@ def extract(
 @app.command()
 def reproduce(
     name: Annotated[
-        str, typer.Argument(help="An experiment of the paper, such as fried, castano, or the path of a TOML file.")
+        str,
+        typer.Argument(
+            help="Experiment of the paper (such as fried), benchmark (castano, semeval), or path of a TOML file."
+        ),
     ],
     profile: Annotated[
         str, typer.Option(help="'full', or 'quick': fewer samples and a small classifier grid.")
@@ -79,8 +82,8 @@ def reproduce(
 
     Exits with 1 if a method failed in all its configurations.
     """
-    if name == "castano":
-        _reproduce_castano(profile, data, out, n_jobs, quiet)
+    if name in ("castano", "semeval"):
+        _reproduce_benchmark(name, profile, data, out, n_jobs, quiet)
         return
     from ordinalq.paper.report.reproduce import reproduce_experiment
 
@@ -94,25 +97,33 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _reproduce_castano(profile: str, data: Path | None, out: Path | None, n_jobs: int, quiet: bool) -> None:
-    """Run the benchmark of Castano et al. and print the average scores next to the published ones."""
+def _reproduce_benchmark(
+    name: str, profile: str, data: Path | None, out: Path | None, n_jobs: int, quiet: bool
+) -> None:
+    """Run a benchmark of other authors and print its scores next to the published ones."""
     from ordinalq._utils.text import table
     from ordinalq.paper.benchmarks.castano import run_castano
+    from ordinalq.paper.benchmarks.semeval import run_semeval
 
-    folder = out or Path("results") / ("castano" if profile == "full" else f"castano-{profile}")
-    for line in run_castano(folder, profile=profile, data=data, n_jobs=n_jobs):
+    run = {"castano": run_castano, "semeval": run_semeval}[name]
+    folder = out or Path("results") / (name if profile == "full" else f"{name}-{profile}")
+    for line in run(folder, profile=profile, data=data, n_jobs=n_jobs):
         if not quiet:
             say(line, err=True)
     import pandas as pd
 
     found = pd.read_csv(folder / "table.csv", index_col=0)
+    scores = pd.read_csv(folder / "scores.csv")
+    columns = list(found.columns[:3])
     if not quiet:
-        cells = [[str(name), *("" if pd.isna(x) else f"{x:.4f}" for x in row[:3])] for name, *row in found.itertuples()]
-        table(("method", "average", "Castano et al.", "Bunse et al."), cells, left=1)
+        cells = [
+            [str(name), *("" if pd.isna(x) else f"{x:.4f}" for x in row)] for name, *row in found[columns].itertuples()
+        ]
+        table(("method", *columns), cells, left=1)
     say(str(folder / "table.csv"))
-    failed = found.index[found["average"].isna()]
+    failed = scores.loc[scores["score"].isna(), "method"].unique()
     for method in failed:
-        say(f"ordinalq: {method} failed on a data set, see {folder / 'scores.csv'}", err=True)
+        say(f"ordinalq: {method} failed in a part of the benchmark, see {folder / 'scores.csv'}", err=True)
     if len(failed):
         raise typer.Exit(1)
 

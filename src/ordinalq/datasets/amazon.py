@@ -81,12 +81,27 @@ def from_reviews(
     random_state: int = 876,
     real: Any = None,
 ) -> Dataset:
-    """Extract a data set from raw reviews: filter, split, encode the texts by an encoder that is fitted here, sample.
+    """Extract a data set from raw reviews: filter, split, encode and sample.
 
-    The reviews are a file (JSON lines, ``.gz`` or not, CSV or Parquet) or its folder; None looks for a local copy and
-    then downloads the category Books. If more than `MAX_REVIEWS` pass the filter, a random subset of this size is
-    kept. The protocol "real" has the star distributions `real` (k, 5); None reads the published 8873 distributions of
-    books.
+    Parameters
+    ----------
+    data : path or None
+        File (JSON lines, also ``.gz``, CSV or Parquet) or its folder. None looks for a local copy and then downloads
+        the category Books. If more than `MAX_REVIEWS` pass the filter, a random subset of this size is kept.
+    encoder : transformer
+        Unfitted encoder of text; it is fitted on the training items.
+    name : str, default="amazon-reviews"
+        Name of the data set.
+    settings : {"reference", "paper"}, default="reference"
+        See :func:`ordinalq.datasets.load_dataset`.
+    random_state : int, default=876
+        Determines the subset, the split and all samples.
+    real : array-like (k, 5), default=None
+        Star distributions of the protocol "real"; None reads the published 8873 distributions of books.
+
+    Returns
+    -------
+    Dataset
     """
     check_settings(settings, random_state)
     path = find_local(REVIEW_FILES, data) or fetch(REVIEW_URL, REVIEW_FILES[0])
@@ -129,7 +144,7 @@ def sampling(real: Floats | None, settings: str = "reference") -> Sampling:
 def book_prevalences(data: str | Path | None = None) -> Floats:
     """Return the star distributions of 8873 books with at least 100 useful reviews, (8873, 5)."""
     local = None if data is None else first_match(Path(data), PREVALENCE_FILES)
-    advice = f"put it as {PREVALENCE_FILES[1]} beside the reviews or into the folder named by ORDINALQ_DATA"
+    advice = f"put it as {PREVALENCE_FILES[1]} next to the reviews or into the folder named by ORDINALQ_DATA"
     path = local or find_local(PREVALENCE_FILES)
     path = path or fetch(PREVALENCE_URL, PREVALENCE_FILES[1], PREVALENCE_SHA256, advice=advice)
     P = read_shares(path.read_text(encoding="utf-8").splitlines(), str(path))

@@ -83,6 +83,10 @@ def load_dataset(
     random_state : int, default=876
         Determines the split and all samples.
 
+    Returns
+    -------
+    Dataset
+
     Examples
     --------
     >>> dataset = load_dataset("fried")

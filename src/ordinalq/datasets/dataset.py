@@ -82,7 +82,7 @@ def split_items(y: Index, classes: tuple[str, ...], random_state: int) -> Split:
 def _proportional(available: Index, wanted: int) -> Index:
     """Share `wanted` items among the classes by largest remainders, at least one and all but two of each class.
 
-    Where that allows no more, the sum is smaller than `wanted`.
+    The sum is smaller than `wanted` if these limits leave fewer items.
 
     >>> _proportional(np.array([3, 3, 4]), 5)
     array([1, 1, 2])
@@ -148,7 +148,7 @@ def write_folder(
             _write_rows(new / files[name], iter([_sample_table(drawn)]))
         whole = description | {"class_column": label, "features": list(feature_names), "files": files}
         (new / DESCRIPTION).write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
-        # The description goes first and comes last: where it is, all its files are there and belong together.
+        # The description is removed first and written last: if it exists, all its files are complete.
         for path in sorted(old, key=lambda path: path.name != DESCRIPTION):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         for file in (*files.values(), DESCRIPTION):
@@ -238,7 +238,7 @@ POOLS = ("validation", "test")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sampling:
-    """How samples are drawn from the pools.
+    """Numbers, sizes and protocols of the samples that are drawn from the pools.
 
     Parameters
     ----------
@@ -273,7 +273,21 @@ class Sampling:
             check_distributions("real", self.real)
 
     def protocol(self, name: str, n_samples: int, seed: int) -> Protocol:
-        """Return the protocol "APP" or "real" with these settings."""
+        """Return a protocol with these settings.
+
+        Parameters
+        ----------
+        name : {"APP", "real"}
+            Kind of the protocol.
+        n_samples : int
+            Number of samples.
+        seed : int
+            Seed of the samples.
+
+        Returns
+        -------
+        Protocol
+        """
         shared = ("sample_size", "rounding", "min_per_class", "small_pool")
         common: dict[str, Any] = {name: getattr(self, name) for name in shared}
         common |= {"n_samples": n_samples, "random_state": seed}
@@ -377,7 +391,19 @@ class Dataset:
         return self.protocol(protocol, pool).draw(y, classes=np.arange(len(self.classes)))
 
     def protocol(self, name: str, pool: str) -> Protocol:
-        """Return the protocol "APP" or "real" that draws the samples of a pool."""
+        """Return the protocol that draws the samples of a pool.
+
+        Parameters
+        ----------
+        name : {"APP", "real"}
+            Kind of the protocol.
+        pool : {"validation", "test"}
+            The pool.
+
+        Returns
+        -------
+        Protocol
+        """
         n_samples = self.sampling.n_validation if pool == "validation" else self.sampling.n_test
         return self.sampling.protocol(name, n_samples, derived_seed(self.random_state, name, pool))
 
@@ -386,7 +412,7 @@ class Dataset:
 
         ``train``, ``validation`` and ``test.parquet`` hold one row per item: its class in 0..n-1, then the features
         (sparse ones as the lists `feature` and `value`). ``samples_PROTOCOL_POOL.parquet`` holds one row per sample:
-        `items`, the 0-based rows of the pool, and `prevalence`. ``dataset.json`` says what everything means.
+        `items`, the 0-based rows of the pool, and `prevalence`. ``dataset.json`` describes the columns.
 
         Parameters
         ----------
@@ -445,7 +471,7 @@ def repetition_note(dataset: Dataset) -> str:
     n = len(dataset.classes)
     sampling = dataset.sampling
     if sampling.small_pool == "error" or sampling.sample_size < n * sampling.min_per_class:
-        return ""  # drawing says what is wrong
+        return ""  # an error is raised when samples are drawn
     worst = (1.0, "")
     for pool in POOLS:
         available = np.bincount(getattr(dataset, pool).y, minlength=n)

@@ -60,10 +60,20 @@ def cached_copy(source: Path, name: str) -> Path:
 
 
 def find_local(patterns: Sequence[str], data: str | Path | None = None) -> Path | None:
-    """Return a local copy of the first of some file names, which may hold ``*``; None if there is none.
+    """Return a local copy of a file.
 
-    `data` is the file itself, or the folder that holds it; then it must be there. None looks into the folder named by
-    ORDINALQ_DATA, if that is set, and then into the cache of downloads.
+    Parameters
+    ----------
+    patterns : list of str
+        File names, best first; ``*`` stands for any characters.
+    data : path, default=None
+        The file, or a folder that contains it; FileNotFoundError is raised if it does not. None looks into the folder
+        named by ORDINALQ_DATA and then into the cache of downloads.
+
+    Returns
+    -------
+    Path or None
+        None if `data` is None and no file was found.
     """
     if data is not None:
         path = Path(data)
@@ -88,10 +98,24 @@ def first_match(folder: Path, patterns: Sequence[str]) -> Path | None:
 def fetch(url: str, file_name: str, checksum: str | None = None, advice: str | None = None) -> Path:
     """Download a file into the cache, unless it is there already, and return its path.
 
-    A transfer that breaks is resumed, in this call and in the next one, provided that the address is the same and the
-    server says that the file is, too. While another process fetches the same file, this one waits for it. The checksum
-    is ``"sha256:..."`` or ``"md5:..."``, None where none is published; `advice` says what to do without the network,
-    None names the folder ORDINALQ_DATA and `data`.
+    An interrupted transfer is resumed, in this call or the next, if the address and the file on the server are the
+    same. While another process fetches the same file, this one waits.
+
+    Parameters
+    ----------
+    url : str
+        Address of the file.
+    file_name : str
+        Name in the cache.
+    checksum : str, default=None
+        ``"sha256:..."`` or ``"md5:..."``; None if no checksum is published.
+    advice : str, default=None
+        Advice of the error message without network; None names the folder ORDINALQ_DATA and `data`.
+
+    Returns
+    -------
+    Path
+        The file in the cache.
     """
     with require_extra("paper", "downloading data sets"):
         import requests
@@ -142,7 +166,7 @@ def _transfer_in_attempts(url: str, part: Path) -> None:
 
 
 def fetch_json(url: str, advice: str) -> Any:
-    """Get a JSON document; `advice` says what to do without the network."""
+    """Return a JSON document; `advice` is part of the error message without network."""
     with require_extra("paper", "downloading data sets"):
         import requests
 
@@ -255,7 +279,7 @@ def _validator_file(part: Path) -> Path:
 
 # Archives: zip and tar, with limits on names, sizes and numbers of members
 #
-# Tar headers are read here, because the standard reader loads them whatever their size, follows chains of them by
+# Tar headers are read here, because the standard reader loads headers of any size, follows chains of them by
 # recursion, and takes a damaged header for the end of the archive.
 
 COPY_BYTES = 2**16  # copied at once
@@ -274,11 +298,11 @@ DAMAGE = (
 
 
 class Refused(ValueError):
-    """An archive that nobody has published."""
+    """An archive that failed validation."""
 
 
 class Entry(NamedTuple):
-    """What the list of an archive says of a member: a "file", a "folder" or "other"; and its content."""
+    """A member of an archive: its kind ("file", "folder" or "other") and its content."""
 
     name: str
     size: int
@@ -304,7 +328,7 @@ class _Content(io.RawIOBase):
 
 
 def extract(archive: Path, name: str, path: Path) -> Path:
-    """Write the file `name` of an archive, in whatever folder it is there, to `path`, unless that exists."""
+    """Write the file `name` of any folder of an archive to `path`, unless that exists."""
     if path.is_file():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -402,7 +426,7 @@ def _zip_members(archive: Path) -> Iterator[Entry]:
 def _tar_members(archive: Path, most: int) -> Iterator[Entry]:
     with _unpacking(archive) as packed:
         stream = _Blocks(packed, archive, most)
-        said: dict[str, bytes] = {}  # what headers of their own say of the next member
+        said: dict[str, bytes] = {}  # values of extended headers for the next member
         while (header := stream.take(BLOCK)).strip(b"\0"):
             if len(header) < BLOCK or sum(header[:148] + b" " * 8 + header[156:]) != _number(header[148:156]):
                 raise _damaged(archive, "no tar archive" if stream.n_bytes <= BLOCK else "a header is not valid")

@@ -93,7 +93,7 @@ def _read_table(path: Path) -> Floats:
         frame = frame[gammas].drop(columns="sample")
         if len(frame) == 0:
             raise ValueError(f"{path}: expected events with sample == 'gamma', but there are none.")
-    return numeric_columns(frame, COLUMNS, str(path), gaps=True)
+    return numeric_columns(frame, COLUMNS, str(path), accepts_missing=True)
 
 
 def _read_hdf5(path: Path) -> Floats:

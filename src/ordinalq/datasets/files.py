@@ -22,14 +22,14 @@ def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int =
     first = next(_lines(stream, first_line), None)
     if first is None:
         raise ValueError(f"{name}: expected rows of {n_columns} numbers, but there are none.")
-    if first[1].count(b",") == n_columns - 1:  # pandas would make columns of whatever is there
+    if first[1].count(b",") == n_columns - 1:  # pandas would accept any content as columns
         stream.seek(start)
         try:
             # Fast, but neither strict nor precise about what is wrong: too few columns become missing values.
             table = pd.read_csv(stream, header=None, comment="%", dtype=np.float64, skipinitialspace=True).to_numpy()
             if table.shape[1] == n_columns and np.isfinite(table).all():
                 return table
-            reason = "it has gaps"
+            reason = "it has missing values"
         except (ValueError, MemoryError) as error:  # also what cannot be parsed or decoded
             reason = str(error)
     stream.seek(start)
@@ -79,10 +79,20 @@ def _attribute(text: str) -> tuple[str, str]:
 
 
 def read_table(path: str | Path, *, nested: bool = False) -> pd.DataFrame:
-    """Read a CSV, TSV, JSON lines, Parquet or ARFF file; the ending says which (``.csv.gz`` too).
+    """Read a CSV, TSV, JSON lines, Parquet or ARFF file; the file extension determines the format (also ``.csv.gz``).
 
-    Columns of numbers and of ISO 8601 dates are such; in other columns, words stay words, also "NA". The index of a
-    text file holds the lines. With `nested`, cells of Parquet files may hold lists.
+    Parameters
+    ----------
+    path : path
+        The file.
+    nested : bool, default=False
+        Accept lists in cells of Parquet files.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns of numbers and of ISO 8601 dates are converted; in other columns, text such as "NA" is kept. The index
+        of a text file has the line numbers.
     """
     path = Path(path)
     if path.suffix.lower() == ".arff" and path.is_file():
@@ -92,10 +102,10 @@ def read_table(path: str | Path, *, nested: bool = False) -> pd.DataFrame:
     return natural(open_table(path).read(nested=nested))
 
 
-def numeric_columns(frame: pd.DataFrame, names: Sequence[str], where: str, *, gaps: bool = False) -> Floats:
+def numeric_columns(frame: pd.DataFrame, names: Sequence[str], where: str, *, accepts_missing: bool = False) -> Floats:
     """Take the named columns of a frame as numbers (N, d); further columns are ignored with one log line.
 
-    Empty cells are an error, unless `gaps` are allowed; then they are NaN.
+    Empty cells raise ValueError, unless `accepts_missing`; then they are NaN.
     """
     require_columns(frame.columns, names, where)
     ignored = [str(name) for name in frame.columns if name not in set(names)]
@@ -105,7 +115,7 @@ def numeric_columns(frame: pd.DataFrame, names: Sequence[str], where: str, *, ga
     for j, name in enumerate(names):
         column = frame[name]
         values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        refuse(frame, name, np.isnan(values) & (~column.isna().to_numpy() | (not gaps)), "a number")
+        refuse(frame, name, np.isnan(values) & (~column.isna().to_numpy() | (not accepts_missing)), "a number")
         columns[:, j] = values
     return columns
 

@@ -1,4 +1,4 @@
-"""The printed figures of the paper "Regularization-Based Methods for Ordinal Quantification", as data.
+"""The published figures of the paper "Regularization-Based Methods for Ordinal Quantification", as data.
 
 `amazon_categories` and `fact_spectrum` are distributions that occur in nature; `results`, `protocols`,
 `ordinal_classifiers` and `grids` are the paper's tables, to be set next to our own.
@@ -13,13 +13,13 @@ import numpy as np
 
 from ordinalq._utils.validation import Floats
 
-# The parameters of classifiers in the printed tables.
+# The parameters of classifiers in the published tables.
 PRINTED_PARAMETERS = ("class_weight", "C", "criterion", "max_depth")
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """A distribution of the paper: name, p (n,), and the jaggedness xi_1 that is printed for it."""
+    """A distribution of the paper: name, p (n,), and the jaggedness xi_1 that is published for it."""
 
     name: str
     p: Floats
@@ -102,15 +102,27 @@ def ordinal_classifiers() -> Any:
 
 
 def grids() -> Any:
-    """Return the hyperparameter tables as printed, with the reference implementation's deviations."""
+    """Return the hyperparameter tables as published, with the reference implementation's deviations."""
     return _load("tables")["grids"]
 
 
 def classifier_grid(family: str) -> dict[str, list[Any]]:
-    """Return the printed grid of the classifier "forest" or "logistic": parameter -> values.
+    """Return the published grid of a classifier.
 
-    The number of trees and all else stand in the authors' program only, and so do the grids of the ordinal classifiers.
+    Other parameters, such as the number of trees, are in the authors' program only.
 
+    Parameters
+    ----------
+    family : {"forest", "logistic"}
+        Kind of the classifier.
+
+    Returns
+    -------
+    dict of str to list
+        Values of each parameter.
+
+    Examples
+    --------
     >>> classifier_grid("forest")["max_depth"]
     [4, 8, 12]
     """
@@ -119,7 +131,7 @@ def classifier_grid(family: str) -> dict[str, list[Any]]:
 
 
 def yougov_jaggedness() -> dict[str, dict[str, float]]:
-    """Return the range of xi_1 that is printed for the surveys of YouGov: survey -> min, mean, max.
+    """Return the range of xi_1 that is published for the surveys of YouGov: survey -> min, mean, max.
 
     >>> yougov_jaggedness()["sunak (n=5, 5)"]["mean"]
     0.009
@@ -128,11 +140,21 @@ def yougov_jaggedness() -> dict[str, dict[str, float]]:
 
 
 def app_oq_percent(data: str) -> int:
-    """Return which percentage of the APP samples the paper's APP-OQ keeps on a data set of its tables."""
+    """Return the percentage of APP samples that are APP-OQ samples in the paper.
+
+    Parameters
+    ----------
+    data : str
+        Name of the data set in the tables of the paper.
+
+    Returns
+    -------
+    int
+    """
     percent = _load("tables")["app_oq_percent"]
     return int(percent.get(data, percent["others"]))
 
 
 def _load(name: str) -> Any:
-    """Read a file anew each time, so that what a caller changes is his own copy."""
+    """Read a file on each call, so that callers can change the result."""
     return json.loads((files("ordinalq") / "datasets" / f"published_{name}.json").read_text(encoding="utf-8"))

@@ -50,8 +50,8 @@ def make_dataset(
         Labels of the target in ascending order. With neither `n_bins` nor `classes`, numbers are classes by value and
         an ordered Categorical keeps its order.
     features : list of str or str, default=None
-        Columns to use; None uses all others. A single name gives your own encoder one column of texts, in which gaps
-        are empty texts.
+        Columns to use; None uses all others. A single name gives your own encoder one column of text, in which missing
+        values are empty text.
     min_count, outside, span
         See :func:`bin_target`.
     encoder : "auto", transformer or None, default="auto"
@@ -134,12 +134,12 @@ def _with_target(frame: Any, target: str, where: str) -> tuple[pd.DataFrame, lis
 
 
 def _items(frame: pd.DataFrame, features: Any, columns: list[str], encoder: Any, notes: list[str]) -> Any:
-    """Return the columns to encode; a single column of texts as their encoders want it, with a note of its gaps."""
+    """Return the columns to encode; a single column of text as its encoder expects it; note missing values."""
     if not isinstance(features, str) or encoder is None or isinstance(encoder, str):
         return frame[columns]
     table = frame[features]
-    if gaps := int(table.isna().sum()):
-        notes.append(f"{gaps:,} of {len(table):,} items have no {features!r}, which counts as an empty text")
+    if n_missing := int(table.isna().sum()):
+        notes.append(f"{n_missing:,} of {len(table):,} items have no {features!r}, which counts as an empty text")
         table = table.fillna("")
     return table
 
@@ -221,15 +221,15 @@ def _check_features(table: pd.DataFrame, where: str) -> None:
             infinite = int(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)).sum())
             if infinite:
                 raise ValueError(
-                    f"{where}: column {name!r} must hold finite numbers or gaps, but has {infinite:,} infinite values; "
-                    "replace them, or leave the column out with features=[...]."
+                    f"{where}: column {name!r} must have finite numbers or missing values, but has {infinite:,} "
+                    "infinite values; replace them, or leave the column out with features=[...]."
                 )
         elif column.dtype == object:
             container = next((v for v in column if isinstance(v, list | tuple | dict | set | np.ndarray)), None)
             if container is not None:
                 raise TypeError(
                     f"{where}: column {name!r} must hold one value per cell, but has a {type(container).__name__}; "
-                    "give it columns of its own, leave it out with features=[...], or give an encoder."
+                    "Pass features=[...] without it, separate columns, or an encoder."
                 )
 
 

@@ -16,9 +16,19 @@ logger = logging.getLogger("ordinalq")
 
 
 def tfidf(n_components: int | None = None, *, random_state: int = 876) -> Any:
-    """Return an unfitted TF-IDF encoder: words and pairs of words in at least 5 texts, sublinear counts.
+    """Return an unfitted TF-IDF encoder of words and pairs of words that occur in at least 5 texts.
 
-    A truncated SVD reduces to `n_components` dense columns; None keeps the sparse matrix.
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of dense columns of a truncated SVD; None keeps the sparse matrix.
+    random_state : int, default=876
+        Seed of the SVD.
+
+    Returns
+    -------
+    transformer
+        Unfitted encoder with sublinear counts.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -32,7 +42,7 @@ def tfidf(n_components: int | None = None, *, random_state: int = 876) -> Any:
 
 
 class RobertaVectors(TransformerMixin, BaseEstimator):
-    """Vectors of a RoBERTa model that was fine-tuned to tell the classes apart.
+    """Vectors of a RoBERTa model that was fine-tuned to the classes.
 
     Fitting trains a sequence classifier by AdamW with a linearly decreasing learning rate and keeps the epoch with the
     smallest loss on held-out texts. The vector of a text is the mean of its first token over all hidden states (the

@@ -2,4 +2,5 @@
 
 from ordinalq.model_selection.compare import MethodComparison as MethodComparison
 from ordinalq.model_selection.compare import compare_methods as compare_methods
+from ordinalq.model_selection.quapy import QuapyQuantifier as QuapyQuantifier
 from ordinalq.model_selection.search import SampleSearch as SampleSearch

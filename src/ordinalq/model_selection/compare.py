@@ -40,7 +40,7 @@ class MethodComparison:
     n_classes : int
         Number of classes n: n - 1 times NMD is the mean distance of an item from where it belongs, in classes.
     samples : str
-        What the samples are, in words.
+        Description of the samples.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class MethodComparison:
         return sorted(found, key=lambda row: row["mean"])
 
     def sentence(self) -> str:
-        """Return what the table says."""
+        """Return the conclusion of the table as a sentence."""
         rows = self.rows()
         first, *others = [row["method"] for row in rows if row["as_good"]]
         worse = len(rows) - 1 - len(others)
@@ -118,10 +118,10 @@ def compare_methods(
     measure: Any = "nmd",
     random_state: int = 0,
 ) -> MethodComparison:
-    """Compare methods on labelled items; the classifier is fitted once, all methods see the same held-out scores.
+    """Compare methods on labelled items; the classifier is fitted once, and all methods share its held-out scores.
 
     The items are halved; groups stay together. Each method learns from the scores of one half and estimates samples of
-    the other; then the halves change places. All errors are larger than those of models that learn from all items.
+    the other, and the reverse. All errors are larger than those of models that learn from all items.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def compare_methods(
     >>> found.best
     'PACC'
     """
-    found = checked_methods(methods)
+    found = check_methods(methods)
     name, _ = find_measure(measure)
     ordered, codes = encode_labels(y, classes, every_class=True)
     check_consistent_length(X, codes)
@@ -195,7 +195,7 @@ def compare_methods(
     return MethodComparison(name, joined, len(ordered), f"{len(joined[min(joined)]):,} {kind}")
 
 
-def checked_methods(methods: Any) -> dict[str, Quantifier]:
+def check_methods(methods: Any) -> dict[str, Quantifier]:
     """Return unfitted methods without a classifier, by their names."""
     if isinstance(methods, str) or not isinstance(methods, Mapping | Sequence):
         raise TypeError(f"methods must be a dict of methods, or a list of names, got {methods!r:.60}.")

@@ -2,7 +2,7 @@
 
 Quantifiers that see items in the same way share everything up to their scores. `learn` makes that once. `Learned`
 estimates samples of a pool by any number of quantifiers, which share their representations too. `Battery` measures the
-errors of each on the samples of all protocols. Failures are data: they are messages in the tables.
+errors of each on the samples of all protocols. Failures are messages in the tables.
 """
 
 import time
@@ -105,7 +105,21 @@ class Learned(NamedTuple):
     message: str = ""
 
     def estimate(self, quantifiers: Iterable[Quantifier], pool: str, samples: Samples) -> Iterator[Attempt]:
-        """Yield the estimates of each quantifier for samples of a pool."""
+        """Yield the estimates of each quantifier for samples of a pool.
+
+        Parameters
+        ----------
+        quantifiers : iterable of Quantifier
+            Unfitted quantifiers that share this part.
+        pool : str
+            Name of the pool.
+        samples : Samples
+            Samples of the pool.
+
+        Yields
+        ------
+        Attempt
+        """
         if self.message:
             yield from (Attempt.failed(self.message) for _ in quantifiers)
         elif (fitted := self.fitted) is not None:
@@ -117,7 +131,17 @@ class Learned(NamedTuple):
             yield from estimate_all(quantifiers, self.S, y, self.pools[pool], samples, **known)
 
     def fit(self, quantifier: Quantifier) -> Quantifier:
-        """Return a copy of the quantifier, fitted and able to predict; the classifier is not fitted again."""
+        """Return a fitted copy of a quantifier; the classifier is not fitted again.
+
+        Parameters
+        ----------
+        quantifier : Quantifier
+            Unfitted quantifier that shares this part.
+
+        Returns
+        -------
+        Quantifier
+        """
         if self.fitted is not None:
             return self.fitted
         result: Quantifier = clone(quantifier)
@@ -131,7 +155,22 @@ class Learned(NamedTuple):
 
 
 def learn(quantifier: Quantifier, training: Training, pools: Mapping[str, Any]) -> Learned:
-    """Fit and apply everything that quantifiers share with this one: its classifier, or itself if it fits its own."""
+    """Fit and apply the part that a quantifier shares with others: its classifier, or itself if it fits its own.
+
+    Parameters
+    ----------
+    quantifier : Quantifier
+        Unfitted quantifier.
+    training : Training
+        Labelled items.
+    pools : dict of str to items
+        Items to score, by the names of the pools.
+
+    Returns
+    -------
+    Learned
+        With a message if fitting failed.
+    """
     start = time.perf_counter()
     try:
         found = _learn(clone(quantifier), training, pools)
@@ -168,12 +207,33 @@ def estimate_all(
     groups: Any = None,
     votes: bool = False,
 ) -> Iterator[Attempt]:
-    """Fit several quantifiers on the same scores and yield the estimates of each; a failure of one is data.
+    """Fit several quantifiers on the same scores and yield the estimates of each.
 
-    S (N, n) are out-of-sample scores (or features) of the training items with labels y and perhaps groups, S_pool those
-    of the pool that the samples are of; `votes` is True if they are not posteriors. The quantifiers stay unfitted.
-    Those that say that they share their representation share that of the items, M and q where these are the same, so
-    that for instance all strengths of a regularizer cost one representation.
+    Quantifiers with equal representations share them, so that all strengths of a regularizer need one representation.
+
+    Parameters
+    ----------
+    quantifiers : iterable of Quantifier
+        Unfitted quantifiers; they are copied.
+    S : array-like (N, n)
+        Out-of-sample scores, or features, of the training items.
+    y : array-like (N,)
+        Labels of the training items.
+    S_pool : array-like (N', n)
+        Scores, or features, of the pool.
+    samples : Samples
+        Samples of the pool.
+    classes : array-like (n,), default=None
+        All labels in ascending order.
+    groups : array-like (N,), default=None
+        Groups of the training items.
+    votes : bool, default=False
+        Whether the scores are votes, not posteriors.
+
+    Yields
+    ------
+    Attempt
+        Estimates, or the message of a failure.
     """
     shared: list[tuple[Quantifier, Summary]] = []
     for quantifier in quantifiers:

@@ -33,6 +33,17 @@ from ordinalq.samples.samples import Samples
 def configurations_of(grid: Any) -> Iterator[dict[str, Any]]:
     """Yield the configurations of a grid: dict by dict, the last parameter of a dict varies fastest.
 
+    Parameters
+    ----------
+    grid : dict of lists, or list of such dicts
+        Values of each parameter.
+
+    Yields
+    ------
+    dict of str to value
+
+    Examples
+    --------
     >>> list(configurations_of([{"n_bins": [2, 4], "tau": [0.1, 1]}, {}]))
     [{'n_bins': 2, 'tau': 0.1}, {'n_bins': 2, 'tau': 1}, {'n_bins': 4, 'tau': 0.1}, {'n_bins': 4, 'tau': 1}, {}]
     """
@@ -56,10 +67,19 @@ def configurations_of(grid: Any) -> Iterator[dict[str, Any]]:
             yield dict(zip(part, values, strict=True))
 
 
-def configured(quantifier: Quantifier, configuration: Mapping[str, Any]) -> Quantifier:
-    """Return an unfitted copy of the quantifier with the parameters of a configuration, nested ones as ``a__b``.
+def configure(quantifier: Quantifier, configuration: Mapping[str, Any]) -> Quantifier:
+    """Return an unfitted copy of a quantifier with the parameters of a configuration.
 
-    Parts in it, such as classifiers, are copied.
+    Parameters
+    ----------
+    quantifier : Quantifier
+        Quantifier whose parameters are set.
+    configuration : dict of str to value
+        Parameters, nested ones as ``a__b``; objects such as classifiers are copied.
+
+    Returns
+    -------
+    Quantifier
     """
     result: Quantifier = clone(quantifier)
     # Outer parameters first: they may bring the objects that the inner ones belong to.
@@ -71,10 +91,10 @@ def configured(quantifier: Quantifier, configuration: Mapping[str, Any]) -> Quan
 
 
 def _unknown(quantifier: Quantifier, name: str) -> str:
-    """Return the message for a parameter that the quantifier has not."""
+    """Return the message for an unknown parameter of a quantifier."""
     outer, _, _ = name.rpartition("__")
     owner: Any = quantifier
-    # The innermost part of the name that does exist tells which names are valid.
+    # The innermost part of the name that exists determines the valid names.
     while outer:
         if outer in (known := quantifier.get_params()):
             owner = known[outer]
@@ -83,7 +103,8 @@ def _unknown(quantifier: Quantifier, name: str) -> str:
     what = f"parameter {name!r} in grid is unknown"
     if not hasattr(owner, "get_params"):
         return (
-            f"{what}: {outer} is {owner!r}, which has no parameters; give {type(quantifier).__name__} an object there."
+            f"{what}: {outer} is {owner!r}, which has no parameters. Pass an object with parameters as {outer} of "
+            f"{type(quantifier).__name__}."
         )
     prefix = f"{outer}__" if outer else ""
     valid = ", ".join(prefix + inner for inner in sorted(owner.get_params(deep=False)))
@@ -93,9 +114,10 @@ def _unknown(quantifier: Quantifier, name: str) -> str:
 # The errors of many configurations on the samples of several protocols, by units that share a classifier.
 
 
-# Name of the protocol if samples come without one, and of the pool.
+# Name of the protocol if samples come without one, of the pool, and of the method in a configuration of several.
 UNNAMED = "samples"
 POOL = "pool"
+METHOD = "method"
 
 
 class Task(NamedTuple):
@@ -107,6 +129,7 @@ class Task(NamedTuple):
     battery: Battery
     measures: dict[str, Any]
     keep: bool
+    classifiers: dict[str, Any]  # of each method
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -133,6 +156,8 @@ def units(task: Task) -> list[list[int]]:
     for i, quantifier in enumerate(task.quantifiers):
         kind = quantifier.traits.learns_from
         part = classifier_part(task.configurations[i]) if kind == "scores" else {}
+        if kind == "scores" and METHOD in task.configurations[i]:
+            part[METHOD] = task.classifiers[task.configurations[i][METHOD]]
         for other_kind, other_part, chosen in found:
             if kind != "items" and kind == other_kind and same_parameters(part, other_part):
                 chosen.append(i)
@@ -143,12 +168,12 @@ def units(task: Task) -> list[list[int]]:
 
 
 def run(task: Task, X_pool: Any) -> Outcome:
-    """Fit what the configurations of one unit share, and judge them."""
+    """Fit the shared part of the configurations of one unit, and measure their errors."""
     return judge(task, learn(task.quantifiers[0], task.training, {POOL: X_pool}))
 
 
 def judge(task: Task, learned: Learned) -> Outcome:
-    """Estimate and measure; fit what is best in some column once more, on the same scores, to be kept."""
+    """Estimate and measure all configurations; fit the best of each column again on the same scores, and keep it."""
     found = learned.estimate(task.quantifiers, POOL, task.battery.samples)
     rows = [list(task.battery.judge(one, task.measures, learned.seconds)) for one in found]
     best = {min(range(len(rows)), key=lambda i: rows[i][k]["error"]) for k in range(len(task.columns))}
@@ -166,13 +191,13 @@ def results(task: Task, table: Mapping[int, list[dict[str, Any]]]) -> pd.DataFra
     names = list(dict.fromkeys(name for configuration in task.configurations for name in configuration))
     columns = {}
     for name in names:
-        # Where a dict of the grid does not name the parameter, the quantifier has its own value.
+        # A parameter that a dict of the grid does not have is that of the quantifier.
         values = [
             configuration[name] if name in configuration else quantifier.get_params().get(name)
             for configuration, quantifier in zip(task.configurations, task.quantifiers, strict=True)
         ]
         plain = len({type(value) for value in values}) == 1 and isinstance(values[0], bool | int | float)
-        # As objects, None stays None next to numbers, and lists stay lists.
+        # With objects, None remains None next to numbers, and lists remain lists.
         columns[name] = pd.Series(values, dtype=None if plain else object)
     found = pd.DataFrame([{"configuration": i} | row for i in range(len(table)) for row in table[i]])
     for position, (name, column) in enumerate(columns.items(), start=1):
@@ -223,7 +248,7 @@ def check_measures(measure: Any) -> dict[str, Any]:
     return measures
 
 
-# What a fit on items leaves besides the results.
+# Attributes that a fit on items sets in addition to the results.
 REMEMBERED = ("n_features_in_", "feature_names_in_")
 
 
@@ -238,12 +263,14 @@ class SampleSearch(BaseEstimator):
 
     Parameters
     ----------
-    quantifier : Quantifier
-        Quantifier whose parameters are set.
+    quantifier : Quantifier or dict of str to Quantifier
+        Quantifier whose parameters are set, or several methods by name. Methods with equal classifiers share their
+        fits.
     grid : dict of lists, or list of such dicts
         Values of each parameter, nested ones as ``classifier__max_depth`` or ``regularizer__tau``. The configurations
         come in the order of the dicts; within a dict the last parameter varies fastest. An empty dict means the
-        quantifier as it is.
+        quantifier as it is. With several methods, a dict of the name of each method to its grid; methods that it does
+        not have are tried as they are. The name of the method is the parameter ``method`` of a configuration.
     samples : Samples or dict of names to Samples
         Samples of the pool, with prevalences; a dict has one entry per protocol.
     measure : str, callable or list of them, default="nmd"
@@ -277,11 +304,18 @@ class SampleSearch(BaseEstimator):
     >>> search = SampleSearch(oq.OPACC(GaussianNB()), {"tau": [1e-5, 1e-1]}, samples=samples)
     >>> search.fit(X, y, X_pool).best()
     {'tau': 0.1}
+
+    Several methods, whose classifier is fitted once:
+
+    >>> methods = {"PACC": oq.PACC(GaussianNB()), "OPACC": oq.OPACC(GaussianNB())}
+    >>> search = SampleSearch(methods, {"OPACC": {"tau": [1e-3, 1e-1]}}, samples=samples)
+    >>> search.fit(X, y, X_pool).best()
+    {'method': 'OPACC', 'tau': 0.1}
     """
 
     def __init__(
         self,
-        quantifier: Quantifier,
+        quantifier: Quantifier | Mapping[str, Quantifier],
         grid: Any,
         *,
         samples: Any,
@@ -297,7 +331,7 @@ class SampleSearch(BaseEstimator):
         self.refit = refit
 
     def fit(self, X: Any, y: Any, X_pool: Any, *, classes: Any = None, groups: Any = None) -> Self:
-        """Fit every configuration on labelled items and judge it on the samples of the pool.
+        """Fit every configuration on labelled items and measure its errors on the samples of the pool.
 
         Parameters
         ----------
@@ -311,12 +345,17 @@ class SampleSearch(BaseEstimator):
             All labels in ascending order; needed for strings.
         groups : array-like (N,), default=None
             The group of each training item, see :meth:`ordinalq.CC.fit`.
+
+        Returns
+        -------
+        SampleSearch
+            The fitted search.
         """
-        task = prepared(self, X_pool, Training(X, y, classes, groups))
+        task = prepare_task(self, X_pool, Training(X, y, classes, groups))
         check_consistent_length(X, y)
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
-        # Quantifiers on scores and on features look at the items in different ways.
+        # Quantifiers on scores and on features validate items in different ways.
         for probe in {quantifier.traits.input_kind: clone(quantifier) for quantifier in task.quantifiers}.values():
             check_items(probe, X, reset=True)
             check_items(probe, X_pool, reset=False)
@@ -328,7 +367,7 @@ class SampleSearch(BaseEstimator):
         return self._collect(task, zip(parts, outcomes, strict=True))
 
     def fit_scores(self, S: Any, y: Any, S_pool: Any, *, classes: Any = None) -> Self:
-        """Fit every configuration on out-of-sample scores and judge it on the scores of the pool.
+        """Fit every configuration on out-of-sample scores and measure its errors on the scores of the pool.
 
         Parameters
         ----------
@@ -340,14 +379,21 @@ class SampleSearch(BaseEstimator):
             Scores of the items that the samples consist of.
         classes : array-like (n,), default=None
             All labels in ascending order.
+
+        Returns
+        -------
+        SampleSearch
+            The fitted search.
         """
-        task = prepared(self, S_pool, Training(None, y, classes))
+        task = prepare_task(self, S_pool, Training(None, y, classes))
         check_consistent_length(S, y)
         for configuration, quantifier in zip(task.configurations, task.quantifiers, strict=True):
             if given := classifier_part(configuration):
-                raise ValueError(f"grid must not have {next(iter(given))!r}: with scores there is no classifier.")
+                raise ValueError(
+                    f"grid must not have {next(iter(given))!r}: fit_scores has no classifier. Use fit(X, y, X_pool)."
+                )
             if not quantifier.traits.accepts_scores:
-                quantifier.fit_scores(S, y)  # raises, and says why
+                quantifier.fit_scores(S, y)  # raises TypeError with the reason
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
         everything = list(range(len(task.quantifiers)))
@@ -360,15 +406,30 @@ class SampleSearch(BaseEstimator):
         ----------
         protocol, measure : str, default=None
             Names of samples and measure; each may be left out if there is only one.
+
+        Returns
+        -------
+        dict of str to value
+            The parameters; with several methods also ``method``.
         """
         column = self._column(protocol, measure)
         return dict(self._configurations[self._best[column][1]])
 
     def best_quantifier(self, protocol: str | None = None, measure: Any = None) -> Quantifier:
-        """Return the quantifier with the parameters of `best`, fitted on all training items."""
+        """Return the quantifier with the parameters of `best`, fitted on all training items.
+
+        Parameters
+        ----------
+        protocol, measure : str, default=None
+            See :meth:`best`.
+
+        Returns
+        -------
+        Quantifier
+        """
         column = self._column(protocol, measure)
         if not self._fitted:
-            raise ValueError("best_quantifier needs refit=True, got refit=False: the quantifiers were not kept.")
+            raise ValueError("best_quantifier needs refit=True, got refit=False: the quantifiers were not stored.")
         return self._fitted[self._best[column][1]]
 
     def fitted(self) -> Quantifier:
@@ -381,7 +442,7 @@ class SampleSearch(BaseEstimator):
         return self.best_quantifier()
 
     def scores(self, X: Any) -> Floats:
-        """Return what `predict_scores` takes, by the best quantifier, (N, n)."""
+        """Return class scores by the best quantifier, shape (N, n)."""
         return self.fitted().scores(X)
 
     def predict(self, X: Any, **weights: Any) -> Floats:
@@ -418,7 +479,7 @@ class SampleSearch(BaseEstimator):
 
     def _collect(self, task: Task, outcomes: Iterable[tuple[list[int], Outcome]]) -> Self:
         """Keep the table and the best quantifier of each column, from pairs of positions and outcomes."""
-        table, best, fitted = gathered(task, outcomes)
+        table, best, fitted = merge_outcomes(task, outcomes)
         self.classes_ = task.training.classes
         self.results_ = results(task, table)
         self._configurations, self._best, self._fitted = task.configurations, best, fitted
@@ -442,15 +503,20 @@ class SampleSearch(BaseEstimator):
         return chosen[0], chosen[1]
 
 
-def prepared(search: SampleSearch, pool: Any, training: Training) -> Task:
+def prepare_task(search: SampleSearch, pool: Any, training: Training) -> Task:
     """Check the arguments and return the task."""
-    if not isinstance(search.quantifier, Quantifier):
-        raise TypeError(f"quantifier must be a quantifier of ordinalq, for example PACC(), got {search.quantifier!r}.")
+    methods = search.quantifier if isinstance(search.quantifier, Mapping) else {"": search.quantifier}
+    for quantifier in methods.values():
+        if not isinstance(quantifier, Quantifier):
+            raise TypeError(f"quantifier must be a quantifier of ordinalq, for example PACC(), got {quantifier!r}.")
     ordered, _ = encode_labels(training.y, training.classes, every_class=True)
     battery = Battery.of(check_samples(search.samples, pool, ordered))
     measures = check_measures(search.measure)
-    configurations = list(configurations_of(search.grid))
-    quantifiers = [configured(search.quantifier, configuration) for configuration in configurations]
+    configurations, quantifiers = [], []
+    for name, grid in grids_of(search.quantifier, search.grid).items():
+        for configuration in configurations_of(grid):
+            quantifiers.append(configure(methods[name], configuration))
+            configurations.append({METHOD: name} | configuration if name else configuration)
     for configuration, quantifier in zip(configurations, quantifiers, strict=True):
         try:
             quantifier.check_parameters(len(ordered))
@@ -459,10 +525,24 @@ def prepared(search: SampleSearch, pool: Any, training: Training) -> Task:
         except (TypeError, ValueError) as error:
             where = f" (in grid: {configuration})" if configuration else ""
             raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{error}{where}") from error
-    return Task(configurations, quantifiers, training._replace(classes=ordered), battery, measures, search.refit)
+    classifiers = {name: getattr(quantifier, "classifier", None) for name, quantifier in methods.items()}
+    training = training._replace(classes=ordered)
+    return Task(configurations, quantifiers, training, battery, measures, search.refit, classifiers)
 
 
-def gathered(
+def grids_of(quantifier: Quantifier | Mapping[str, Quantifier], grid: Any) -> dict[str, Any]:
+    """Return the grid of each method by name; a single quantifier has the name ""."""
+    if not isinstance(quantifier, Mapping):
+        return {"": grid}
+    if not quantifier or not all(isinstance(name, str) and name for name in quantifier):
+        raise ValueError(f"quantifier must have names of methods as keys, got {list(quantifier)!r}.")
+    if not isinstance(grid, Mapping) or (unknown := set(grid) - set(quantifier)):
+        got = repr(grid) if not isinstance(grid, Mapping) else ", ".join(map(repr, unknown))
+        raise ValueError(f"grid must have the names of methods as keys ({', '.join(quantifier)}), got {got}.")
+    return {name: grid.get(name, {}) for name in quantifier}
+
+
+def merge_outcomes(
     task: Task, outcomes: Iterable[tuple[list[int], Outcome]]
 ) -> tuple[dict[int, list[dict[str, Any]]], dict[tuple[str, str], tuple[float, int]], dict[int, Quantifier]]:
     """Return the rows of each configuration, error and position of the best of each column, and the best, fitted."""
@@ -475,7 +555,7 @@ def gathered(
             for column, row in zip(task.columns, rows, strict=True):
                 best[column] = min(best[column], (row["error"], i))
         fitted |= {chosen[i]: quantifier for i, quantifier in outcome.fitted.items()}
-        # Those that another classifier configuration has beaten are large, and not needed any more.
+        # Quantifiers that are no longer the best are removed, because they are large.
         wanted = {i for _, i in best.values()}
         fitted = {i: quantifier for i, quantifier in fitted.items() if i in wanted}
     if all(rows[0]["message"] for rows in table.values()):

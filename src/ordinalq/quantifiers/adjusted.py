@@ -58,8 +58,10 @@ class OACC(LinearQuantifier):
     ----------
     classifier, solver
         See :class:`ACC`.
-    tau, order, centre
-        See :class:`OPACC`; ``tau=0`` is ACC.
+    tau : float or "auto", default=1e-3
+        Strength of smoothing, see :class:`OPACC`; ``tau=0`` is ACC.
+    order, centre
+        See :class:`OPACC`.
     """
 
     paper_name = "o-ACC"
@@ -85,8 +87,8 @@ class OPACC(LinearQuantifier):
     ----------
     classifier, solver
         See :class:`PACC`.
-    tau : float or "auto", default=1e-3
-        Pull towards smooth p; ``tau=0`` is PACC. "auto" takes the best value for smooth samples of the held-out
+    tau : float or "auto", default=1e-4
+        Strength of smoothing; ``tau=0`` is PACC. "auto" takes the best value for smooth samples of the held-out
         training items; ``tau_`` is the choice, ``tuning_`` the curve that led to it.
     order : int, default=1
         C is ``difference_matrix(n, order)``.
@@ -97,7 +99,7 @@ class OPACC(LinearQuantifier):
     paper_name = "o-PACC"
 
     def __init__(
-        self, classifier: Any = None, *, tau: Any = 1e-3, order: int = 1, centre: Any = None, solver: Any = None
+        self, classifier: Any = None, *, tau: Any = 1e-4, order: int = 1, centre: Any = None, solver: Any = None
     ) -> None:
         self.classifier = classifier
         self.solver = solver

@@ -45,7 +45,9 @@ class OEDy(LinearQuantifier):
     ----------
     classifier, distance, solver
         See :class:`EDy`.
-    tau, order, centre
+    tau : float or "auto", default=1e-3
+        Strength of smoothing, see :class:`OPACC`.
+    order, centre
         See :class:`OPACC`.
     """
 

@@ -64,7 +64,9 @@ class OHDx(LinearQuantifier):
     ----------
     n_bins, solver
         See :class:`HDx`.
-    tau, order, centre
+    tau : float or "auto", default=1e-3
+        Strength of smoothing, see :class:`OPACC`.
+    order, centre
         See :class:`OPACC`.
     """
 
@@ -91,7 +93,9 @@ class OHDy(LinearQuantifier):
     ----------
     classifier, n_bins, solver
         See :class:`HDy`.
-    tau, order, centre
+    tau : float or "auto", default=1e-3
+        Strength of smoothing, see :class:`OPACC`.
+    order, centre
         See :class:`OPACC`.
     """
 
@@ -160,7 +164,9 @@ class OPDF(LinearQuantifier):
         "classes": the bins of PDF, over [1, n], all of which count. "data", as in the paper's program: bins between
         the training minimum and maximum; bins without training items are left out, together with the mass that a
         sample has in them.
-    tau, order, centre
+    tau : float or "auto", default=1e-3
+        Strength of smoothing, see :class:`OPACC`.
+    order, centre
         See :class:`OPACC`.
     solver : solver or name, default=None
         None stands for the exact "quadratic".

@@ -236,7 +236,7 @@ class SLD(_LikelihoodMethod):
 
 
 class OSLD(_LikelihoodMethod):
-    """o-SLD: SLD whose prior is smoothed by a polynomial before each iteration; the last p is not smoothed.
+    """o-SLD: SLD whose prior is smoothed by a polynomial after each iteration; the last p is not smoothed.
 
     Parameters
     ----------

@@ -201,10 +201,13 @@ class MatrixQuantifier(SmoothedQuantifier):
 
 
 class LinearQuantifier(MatrixQuantifier):
-    """Minimizes a loss between q and M p plus a regularizer; subclasses name the parts."""
+    """Minimizes a loss between q and M p plus a regularizer; subclasses name the parts.
+
+    A subclass may have a parameter `solver`. Without it, the solver that suits the loss is used.
+    """
 
     loss_: Loss
-    solver: Any
+    solver: Any = None
 
     @abstractmethod
     def parts(self) -> Parts:

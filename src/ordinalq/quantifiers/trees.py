@@ -120,7 +120,9 @@ class OQT(_TreeQuantifier):
     Parameters
     ----------
     classifier : classifier, default=None
-        Classifier of the binary problems, see :class:`CC`.
+        Classifier of the binary problems, see :class:`CC`. Each of the n - 1 problems fits ten models, whose mean
+        posterior is used; ``CrossFitted(classifier, cv=5)`` fits five, ``InSample(classifier)`` one. A forest with
+        ``oob_score=True`` is fitted once.
     held_out : float, default=1/3
         Fraction of the training items on which the divergences are measured.
     n_jobs : int, default=None
@@ -198,7 +200,7 @@ class ARC(_TreeQuantifier):
     Parameters
     ----------
     classifier : classifier, default=None
-        Classifier of the binary problems, see :class:`CC`; it need not give probabilities.
+        Classifier of the binary problems, see :class:`OQT`; it need not give probabilities.
     held_out : float, default=1/3
         Fraction of the training items on which the correction is measured.
     n_jobs : int, default=None

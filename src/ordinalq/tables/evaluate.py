@@ -20,7 +20,7 @@ from ordinalq.inference.predict import estimate
 from ordinalq.inference.provenance import fitted_model
 from ordinalq.io.table import Table
 from ordinalq.metrics import errors, mean_and_std
-from ordinalq.model_selection.compare import MethodComparison, checked_methods
+from ordinalq.model_selection.compare import MethodComparison, check_methods
 from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.labels import encode_labels
@@ -184,7 +184,7 @@ def compare_table(
     quantifier = fitted_quantifier(model)
     if quantifier.traits.input_kind != "scores" or not has_held_out(quantifier):
         raise ValueError(f"methods need the scores of a classifier, which {type(quantifier).__name__} does not have.")
-    others = checked_methods(methods)
+    others = check_methods(methods)
     for name, method in others.items():
         if method.traits.input_kind == "features" or not method.traits.accepts_scores:
             why = "needs the columns themselves" if method.traits.input_kind == "features" else "has models of its own"

@@ -53,6 +53,7 @@ from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
 
 
 MAX_TERMS = 50_000
+CHARACTERS = (2, 4)  # lengths of character n-grams, with the budget "best"
 
 
 class TypedColumns(TransformerMixin, BaseEstimator):
@@ -122,11 +123,12 @@ class Words(TfidfVectorizer):
         super().__setstate__(state)
 
 
-def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
+def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str], *, with_characters: bool = False) -> Any:
     """Return the unfitted transformer that makes numbers of the typed columns of a training table.
 
-    Texts become TF-IDF weights of words and pairs of words, at most 50,000 of each column; all else goes the way of
-    :func:`ordinalq.io.encoder.table_encoder`, numbers being scaled to unit variance.
+    Text becomes TF-IDF weights of words and pairs of words, at most 50,000 of each column, and with `with_characters`
+    as many of 2 to 4 characters. Other columns are encoded by :func:`ordinalq.io.encoder.table_encoder`, with numbers
+    of unit variance.
     """
     texts = [name for name, kind in kinds.items() if kind == "text"]
     others = [name for name, kind in kinds.items() if kind != "text"]
@@ -140,6 +142,9 @@ def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
             dtype=np.float32,
         )
         steps.append((f"words of {name}", vectorizer, name))
+        if with_characters:
+            characters = clone(vectorizer).set_params(analyzer="char_wb", ngram_range=CHARACTERS)
+            steps.append((f"characters of {name}", characters, name))
     if others:
         positions = np.flatnonzero([kind != "text" for kind in kinds.values()])
         steps.append(("other columns", table_encoder(frame[others], scale=True), positions))
@@ -468,7 +473,8 @@ class TableModel(BaseEstimator):
         table = self.columns_.fit_transform(rows)
         self.weight_ = sample_weight
         self.n_empty_, self.n_duplicates_ = _count_texts(table, kinds, y)
-        self.encoder_ = unfitted_encoder(table, kinds)
+        with_characters = getattr(quantifier, "budget", None) == "best"
+        self.encoder_ = unfitted_encoder(table, kinds, with_characters=with_characters)
         tell("numbers of the columns", 0, 20, 3)
         X = _encoded(self.encoder_, table, kinds, where(frame))
         self.encoder_ = with_name_arrays(self.encoder_)

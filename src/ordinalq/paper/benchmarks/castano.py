@@ -7,6 +7,7 @@ cross-fitted posteriors and estimate 300 samples of the size of the test set.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -21,6 +22,7 @@ from ordinalq._utils.validation import Codes, Floats, check_choice
 from ordinalq.classifiers.cross_fitting import CrossFitted
 from ordinalq.datasets.castano import CASTANO, load_castano
 from ordinalq.model_selection.engine import Training, learn
+from ordinalq.paper.benchmarks.parts import run_parts
 from ordinalq.quantifiers.adjusted import ACC, OACC, OPACC, PACC
 from ordinalq.quantifiers.adjusted_ml import AdjustedML
 from ordinalq.quantifiers.auto import AutoQuantifier
@@ -102,6 +104,13 @@ class FrankHall(ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier
         A copy of it is fitted to each threshold.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n,)
+        Classes in ascending order.
+    estimators_ : list of n - 1 classifiers
+        The fitted copies.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -127,8 +136,19 @@ class FrankHall(ClassifierMixin, BaseEstimator):
 
 
 def emd_score(P: Floats, P_hat: Floats) -> Floats:
-    """Return 1 - EMD / maxEMD of estimates (B, n), where maxEMD is the largest possible EMD for the true P (B, n).
+    """Return 1 - EMD / maxEMD, where maxEMD is the largest possible EMD for the true distribution.
 
+    Parameters
+    ----------
+    P, P_hat : ndarray (B, n)
+        True and estimated distributions.
+
+    Returns
+    -------
+    ndarray (B,)
+
+    Examples
+    --------
     >>> emd_score(np.array([[0.5, 0.5, 0.0]]), np.array([[0.0, 0.5, 0.5]])).round(4)
     array([0.3333])
     """
@@ -138,9 +158,22 @@ def emd_score(P: Floats, P_hat: Floats) -> Floats:
 
 
 def draw_bags(y: Codes, n_bags: int, rng: np.random.Generator) -> Samples:
-    """Draw samples of the size of y (N,), with replacement, by the published protocol.
+    """Draw samples of the size of the pool, with replacement, by the published protocol.
 
     The prevalences are spacings of n - 1 uniform points in [0.05, 0.95].
+
+    Parameters
+    ----------
+    y : ndarray (N,)
+        Classes of the pool, 0..n-1.
+    n_bags : int
+        Number of samples.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    Samples
     """
     n, size = int(y.max()) + 1, len(y)
     cuts = np.sort(rng.integers(round(size * SMALLEST), round(size * (1 - SMALLEST)), (n_bags, n - 1)), axis=1)
@@ -178,26 +211,34 @@ def run_castano(
     n_jobs: int = 1,
     repetitions: int | None = None,
 ) -> Iterator[str]:
-    """Run the benchmark, yield a line per data set and repetition, and write ``scores.csv`` and ``table.csv``.
+    """Run the benchmark and write ``scores.csv`` and ``table.csv``.
 
     Repetitions that ``scores.csv`` already has are not computed again.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the two files.
+    profile : {"full", "quick"}, default="full"
+        "quick" has one repetition, fewer folds and a smaller grid of forests.
+    data : path, default=None
+        Folder of the data sets, see :func:`ordinalq.datasets.load_castano`.
+    n_jobs : int, default=1
+        Number of classifiers that are fitted at the same time.
+    repetitions : int, default=None
+        Number of repetitions; None stands for that of the profile.
+
+    Yields
+    ------
+    str
+        A line for each data set and repetition that is done.
     """
     check_choice("profile", profile, tuple(PROFILES))
     effort = PROFILES[profile]
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "scores.csv"
-    done = set(_read(path)[["dataset", "repetition"]].itertuples(index=False, name=None)) if path.exists() else set()
-    for repetition in range(repetitions or effort.n_repetitions):
-        for name in CASTANO:
-            if (name, repetition) not in done:
-                rows = pd.DataFrame(_repetition(name, repetition, effort, data, n_jobs))
-                rows.to_csv(path, mode="a", header=not path.exists(), index=False)
-                summarize(_read(path)).to_csv(folder / "table.csv")
-            yield f"{name}, repetition {repetition + 1}"
-
-
-def _read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, keep_default_na=False)
+    parts = [(name, repetition) for repetition in range(repetitions or effort.n_repetitions) for name in CASTANO]
+    compute = partial(_repetition, effort=effort, data=data, n_jobs=n_jobs)
+    for name, repetition in run_parts(folder, ("dataset", "repetition"), parts, compute, summarize):
+        yield f"{name}, repetition {repetition + 1}"
 
 
 def _repetition(
@@ -226,9 +267,9 @@ def _repetition(
 def summarize(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the mean score of each method on each data set, their average, and the two published averages.
 
-    Data sets count equally, whatever the number of their repetitions.
+    Data sets have equal weights, also with different numbers of repetitions.
     """
-    means = scores.assign(score=pd.to_numeric(scores["score"])).pivot_table("score", "method", "dataset", dropna=False)
+    means = scores.pivot_table("score", "method", "dataset", dropna=False)
     methods = [method for method in METHODS if method in means.index]
     means = means.loc[methods, [name for name in CASTANO if name in means.columns]]
     published = pd.DataFrame.from_dict(

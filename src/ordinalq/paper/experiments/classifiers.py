@@ -51,7 +51,7 @@ SLD_MAX_ITER = 1000
 
 
 class Predictions(NamedTuple):
-    """What a classifier says of N items: ``votes`` (N,) in 0..n-1, ``posteriors`` (N, n), or None if it has none.
+    """Predictions of a classifier for N items: ``votes`` (N,) in 0..n-1, ``posteriors`` (N, n), or None if it has none.
 
     The vote is the classifier's own decision; for OLR-AT and OLR-IT it is the median class of the posteriors, not the
     most probable one.
@@ -164,7 +164,7 @@ def invert(Q: Floats, M: Floats) -> Floats:
     """
     try:
         P = np.linalg.solve(M, Q.T).T
-    except np.linalg.LinAlgError:  # such as a class that nobody votes for
+    except np.linalg.LinAlgError:  # such as a class without votes
         return Q
     return clean(np.clip(P, 0.0, 1.0))
 
@@ -220,7 +220,7 @@ class ClassifierUnit(Unit):
         quantifiers = {trial.method: split_pair(trial.method)[1] for trial in self.trials}
         try:
             scored = fit_scores(classifier, material.dataset, split, quantifiers=list(quantifiers.values()))
-        except Exception as error:  # the experiment goes on, and the table tells
+        except Exception as error:  # the experiment continues, and the message goes to the table
             seconds, message = time.perf_counter() - start, describe(error)
             return pd.DataFrame({"seconds": [seconds], "message": [message]})
         seconds = time.perf_counter() - start

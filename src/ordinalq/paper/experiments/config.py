@@ -41,7 +41,7 @@ STRENGTHS = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
 
 
 def split_pair(method: str) -> tuple[str, str]:
-    """Return classifier and quantifier of a method; the classifier is "" for a method that is no pair.
+    """Return classifier and quantifier of a method; the classifier is "" for a method that is not a pair.
 
     >>> split_pair("OLR-AT-PACC"), split_pair("PACC")
     (('OLR-AT', 'PACC'), ('', 'PACC'))
@@ -104,7 +104,7 @@ class Config:
     methods: tuple[str, ...]  # names of the catalog, in its order, and of classes outside of it
     measures: tuple[str, ...]
     seed: int
-    samples: dict[str, Any]  # keys of [samples] where they are not those of the data set
+    samples: dict[str, Any]  # keys of [samples] that differ from those of the data set
     classifier: dict[str, Any]  # ``family``, a name or "module:Class"; ``n_estimators``, ``parameters``, ``grid``
     grids: dict[str, dict[str, list[Any]]] = field(default_factory=dict)  # in place of those of the catalog
     in_sample: tuple[str, ...] = ()  # methods on scores of a classifier's own training items
@@ -157,9 +157,20 @@ def config_names() -> list[str]:
 
 
 def load_config(name: str | Path, profile: str = "full", settings: str = "reference") -> Config:
-    """Read one of the paper's experiments, such as "fried", or a TOML file by its path.
+    """Read an experiment of the paper or a TOML file.
 
-    Settings "reference" are what the authors' program did, "paper" what the text says, where they differ.
+    Parameters
+    ----------
+    name : str or path
+        Name of an experiment, such as "fried", or path of a TOML file.
+    profile : {"full", "quick"}, default="full"
+        "quick" applies the changes of the table ``[quick]``.
+    settings : {"reference", "paper"}, default="reference"
+        Follow the authors' program or the text of the paper.
+
+    Returns
+    -------
+    Config
     """
     for what, value, known in (("profile", profile, PROFILES), ("settings", settings, ("reference", "paper"))):
         if value not in known:
@@ -188,7 +199,7 @@ def _sentence(text: str) -> str:
 
 
 class _Reader:
-    """A file and its text; every complaint names the key, and the line where it is found."""
+    """A file and its text; every error message names the key and its line."""
 
     def __init__(self, path: Path, text: str, source: str) -> None:
         self.path = path
@@ -366,7 +377,7 @@ class _Reader:
         return dict(grids)
 
     def _grid(self, where: str, grid: Any, owner: Any) -> None:
-        """Raise an error for what is no grid of parameters, where the class that has them is known."""
+        """Raise an error if a value is not a grid of parameters of the given class, if that is known."""
         if not isinstance(grid, dict):
             table, _, key = where.rpartition(".")
             raise self._error(key, f"must be a table of lists of values, got {grid!r}", table)
@@ -374,7 +385,7 @@ class _Reader:
         for key, values in grid.items():
             if parameters is not None and key not in parameters:
                 meant = nearest(key, parameters)
-                raise self._error(key, f"of [{where}] is no parameter of {owner.__name__}{meant}", where)
+                raise self._error(key, f"of [{where}] is not a parameter of {owner.__name__}{meant}", where)
             if not isinstance(values, list) or not values:
                 raise self._error(key, f"of [{where}] must be a list of values, got {values!r}", where)
 

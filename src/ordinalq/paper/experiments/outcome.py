@@ -1,4 +1,4 @@
-"""What an experiment has found: all that tables, figures and the report need, and nothing else."""
+"""The outcome of an experiment: the data of its tables, figures and report."""
 
 import io
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ class Outcome:
         return read_prevalences(self.truth[self.truth["protocol"] == protocol])
 
     def save(self, store: Store) -> None:
-        """Write the outcome into the folder of its experiment; until all of it is there, it counts as unfinished."""
+        """Write the outcome into the folder of its experiment; it counts as unfinished until all files are written."""
         beginning = {"format": FORMAT, "experiment": self.about["experiment"]}
         store.write(store.folder / MARK, to_json(beginning).encode())
         for name in TABLES:
@@ -113,7 +113,17 @@ def read_prevalences(table: pd.DataFrame) -> Floats:
 
 
 def read_outcome(folder: str | Path) -> Outcome:
-    """Read what a finished experiment has written into its folder."""
+    """Read the outcome of a finished experiment.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the experiment.
+
+    Returns
+    -------
+    Outcome
+    """
     folder = Path(folder)
     try:
         about = read_mark(folder)

@@ -77,7 +77,7 @@ def _run_calls(calls: Iterable[Any]) -> Iterable[Any]:
 
 
 def _prepare(backend: str, n_processes: int, stack: ExitStack) -> None:
-    """Connect to a cluster, where the backend needs one."""
+    """Connect to a cluster, if the backend needs one."""
     if backend == "dask":
         with require_extra("dask", "backend 'dask'"):
             import dask
@@ -182,12 +182,28 @@ def run(
     progress: Progress | None = None,
     finish: Callable[[Outcome], Any] | None = None,
 ) -> Outcome:
-    """Run an experiment that is no collection, or go on with one that was interrupted, and return what it has found.
+    """Run a single experiment, or continue an interrupted one, and return the outcome.
 
-    The folder is absent, empty, or of an earlier run of the same experiment, whose parts are used; `data` is a local
-    copy of the data set, see :func:`ordinalq.datasets.load_dataset`. Results do not depend on the number of workers,
-    nor on the backend of joblib. `progress` receives the events of the run. `finish` gets the outcome while the folder
-    still belongs to this run, for example to write a report there.
+    Parameters
+    ----------
+    config : Config
+        The experiment, see :func:`ordinalq.paper.experiments.config.load_config`.
+    folder : path
+        Folder of the results: absent, empty, or of an earlier run of the same experiment, whose parts are used.
+    data : path, default=None
+        Local copy of the data set, see :func:`ordinalq.datasets.load_dataset`.
+    n_jobs : int, default=-1
+        Number of workers; results do not depend on it.
+    backend : str, default="loky"
+        Backend of joblib.
+    progress : Progress, default=None
+        Receives the events of the run.
+    finish : callable, default=None
+        Function of the outcome that is called while the folder is locked, for example to write a report.
+
+    Returns
+    -------
+    Outcome
     """
     progress = progress or Progress()
     with parallel(backend, n_jobs) as workers, open_store(folder, identity(config)) as store:
@@ -207,7 +223,7 @@ def run(
 
 
 def identity(config: Config) -> dict[str, Any]:
-    """Return what distinguishes an experiment from others in the same folder."""
+    """Return the identity of an experiment, which must match that of its folder."""
     return {name: getattr(config, name) for name in IDENTITY}
 
 
@@ -262,7 +278,7 @@ class _Run:
     def outcome(
         self, validation: pd.DataFrame, selected: pd.DataFrame, estimates: pd.DataFrame, data: str | Path | None
     ) -> Outcome:
-        """Put together what was found."""
+        """Return the outcome of the run."""
         battery = self.material.test
         names = list(prevalence_columns(battery.truth))
         by_trial = dict(iter(estimates.groupby(["method", "classifier", "parameters"])))
@@ -384,7 +400,7 @@ def source_hash(path: str) -> str:
 
 
 def _alone(number: int, job: Any, folder: str) -> Any:
-    """Run a job with one thread, so that rounding does not depend on how many others run next to it.
+    """Run a job with one thread, so that rounding does not depend on the number of jobs.
 
     Modules of the `folder` of the experiment file can be imported.
     """

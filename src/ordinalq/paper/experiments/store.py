@@ -33,7 +33,7 @@ with require_extra("paper", "running experiments"):
 logger = logging.getLogger("ordinalq")
 
 FORMAT = "ordinalq experiment 1"
-MARK = "run.json"  # says that a folder is ours, and what was run
+MARK = "run.json"  # marks a folder of results, with the settings of the run
 PARTIAL = ".partial-"  # beginning of the name of a file that is being written
 DIGITS = 20  # hexadecimal digits of a hash
 # What results depend on besides our own code and the configuration.
@@ -61,7 +61,7 @@ class Store:
         return self.folder / "results"
 
     def get(self, kind: str, key: str) -> pd.DataFrame | None:
-        """Return a part; None if it is not there, or damaged: then it is removed, and reported."""
+        """Return a part; None if it does not exist or is damaged. A damaged part is removed and reported."""
         for path in sorted(self.results.glob(f"{kind}-{key}-*.parquet")):
             content = path.read_bytes()
             if path.stem.rpartition("-")[2] == digest(content):
@@ -72,11 +72,11 @@ class Store:
         return None
 
     def has(self, kind: str, key: str) -> bool:
-        """Return whether a part is there and whole."""
+        """Return whether a part exists and is complete."""
         return self.get(kind, key) is not None
 
     def put(self, kind: str, key: str, table: pd.DataFrame) -> None:
-        """Write a part, in place of an earlier one."""
+        """Write a part; it replaces an earlier one."""
         buffer = io.BytesIO()
         table.to_parquet(buffer, index=False)
         content = buffer.getvalue()
@@ -87,7 +87,7 @@ class Store:
                 path.unlink()
 
     def write(self, path: Path, content: bytes) -> None:
-        """Write a file as a whole or not at all."""
+        """Write a file atomically."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(path, content, prefix=PARTIAL, sync=True)
@@ -99,7 +99,7 @@ class Store:
             raise
 
     def identify(self, more: Mapping[str, Any]) -> None:
-        """Add to what the experiment is known by; refuse if the folder knows otherwise."""
+        """Add to the identity of the experiment; raise ValueError if the folder has another one."""
         old = _mark(self.folder)
         if any(name in old["experiment"] and old["experiment"][name] != value for name, value in more.items()):
             raise FileExistsError(
@@ -111,7 +111,7 @@ class Store:
 
 @contextmanager
 def open_store(folder: str | Path, identity: Mapping[str, Any]) -> Iterator[Store]:
-    """Lock the folder of an experiment, make it if it is absent, and give its store.
+    """Lock the folder of an experiment, make it if it is absent, and return its store.
 
     The folder is absent, empty, or of an earlier run of the same experiment, as its identity says. One that was made
     and got no results before an error is removed again.
@@ -144,7 +144,7 @@ def open_store(folder: str | Path, identity: Mapping[str, Any]) -> Iterator[Stor
 
 
 def check_folder(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Raise an error unless the folder is writable and holds nothing but an earlier run of the experiment."""
+    """Raise an error unless the folder is writable and contains only an earlier run of the experiment."""
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} must be a folder, but it is a file.")
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -173,7 +173,7 @@ def read_mark(folder: Path) -> dict[str, Any]:
 
 
 def _mark(folder: Path) -> dict[str, Any]:
-    """Return what the folder says of itself."""
+    """Return the identity that is stored in the folder."""
     try:
         return read_mark(folder)
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -239,7 +239,7 @@ def _imported(module: str) -> tuple[str, ...]:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the report says of the machine."""
+    """Return the description of the machine for the report."""
     return {"python": platform.python_version(), "system": platform.platform(), "processors": os.cpu_count()}
 
 

@@ -37,7 +37,7 @@ from ordinalq.simplex import jaggedness
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """What all units see: training items, pools, samples."""
+    """Data shared by all units: training items, pools, samples."""
 
     dataset: Dataset
     validation: Battery
@@ -178,7 +178,7 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class Setup:
-    """What all units of an experiment have in common.
+    """Settings shared by all units of an experiment.
 
     ``family``, ``n_estimators`` and fixed ``parameters`` of the classifier, the ``seed`` of all classifiers, the error
     ``measures`` (names, or paths of own ones), and the methods that get ``in_sample`` scores.
@@ -353,7 +353,7 @@ class FeatureUnit(Unit):
 
 
 class ItemUnit(Unit):
-    """A method that fits classifiers of its own on the items, such as OQT; both pools while they are there."""
+    """A method that fits classifiers on the items, such as OQT; it scores both pools in one unit."""
 
     kinds = ("validation", "estimates")
 
@@ -386,7 +386,7 @@ def units_of(config: Config, n_classes: int) -> Iterator[Unit]:
     setup = Setup.of(config)
     scored: list[Trial] = []
     fitted: list[Trial] = []
-    alone: list[Trial] = []  # with a classifier of their own: fitted once, not for each classifier of the experiment
+    alone: list[Trial] = []  # with separate classifiers: fitted once, not for each classifier of the experiment
     for method in config.methods:
         path = config.outside.get(method, "")
         entry = find_method(path or method)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.paper.experiments.store import Store
-from ordinalq.paper.report.figures import Picture, all_pictures, rank_pictures
+from ordinalq.paper.report.figures import Plot, all_plots, rank_plots
 from ordinalq.paper.report.formats import Table
 from ordinalq.paper.report.html import run_page, summary_page
 from ordinalq.paper.report.tables import all_tables, collection_table, rank_table, rankings
@@ -14,19 +14,40 @@ __all__ = ["write_report", "write_summary"]
 
 
 def write_report(outcome: Outcome, folder: str | Path) -> Path:
-    """Write the tables, figures and the page of an experiment; return the path of the page.
+    """Write the tables, the figures and the report of an experiment.
 
-    The folder gets ``tables/*.md``, ``.tex`` and ``.csv``, ``figures/*.svg`` and ``.png``, and ``report.html``. Tables
-    of equal outcomes are the same, byte by byte.
+    Tables of equal outcomes are equal, byte by byte.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Outcome of the experiment.
+    folder : path
+        Folder of ``tables/*.md``, ``.tex`` and ``.csv``, ``figures/*.svg`` and ``.png``, and ``report.html``.
+
+    Returns
+    -------
+    Path
+        Path of the report.
     """
-    tables, pictures = all_tables(outcome), list(all_pictures(outcome))
-    return _write(Path(folder), tables, pictures, run_page(outcome, tables, pictures))
+    tables, plots = all_tables(outcome), list(all_plots(outcome))
+    return _write(Path(folder), tables, plots, run_page(outcome, tables, plots))
 
 
 def write_summary(outcomes: Iterable[Outcome], folder: str | Path) -> Path:
-    """Write what several experiments say together, as :func:`write_report`: errors side by side, ranks over data sets.
+    """Write a report that compares several experiments: errors side by side, ranks over data sets.
 
-    There is one outcome per data set, of kind "quantifiers".
+    Parameters
+    ----------
+    outcomes : iterable of Outcome
+        One outcome of kind "quantifiers" per data set.
+    folder : path
+        Folder of the files, see :func:`write_report`.
+
+    Returns
+    -------
+    Path
+        Path of the report.
     """
     found: Sequence[Outcome] = list(outcomes)
     if not found:
@@ -36,18 +57,18 @@ def write_summary(outcomes: Iterable[Outcome], folder: str | Path) -> Path:
     blocks = "data sets" if len(found) > 1 else "test samples"
     ranks = rankings(found)
     count = max((ranking.n_blocks for ranking in ranks.values()), default=0)
-    pictures = list(rank_pictures(ranks, f"over {count} {blocks}"))
-    return _write(Path(folder), tables, pictures, summary_page(found, tables, pictures))
+    plots = list(rank_plots(ranks, f"over {count} {blocks}"))
+    return _write(Path(folder), tables, plots, summary_page(found, tables, plots))
 
 
-def _write(folder: Path, tables: Sequence[Table], pictures: Sequence[Picture], page: str) -> Path:
+def _write(folder: Path, tables: Sequence[Table], plots: Sequence[Plot], page: str) -> Path:
     store = Store(folder)
     for table in tables:
         for suffix, text in table.files().items():
             store.write(folder / "tables" / f"{table.name}.{suffix}", text.encode())
-    for picture in pictures:
-        store.write(folder / "figures" / f"{picture.name}.svg", picture.file().encode())
-        store.write(folder / "figures" / f"{picture.name}.png", picture.png)
-    # Last: a page that is there has its files next to it.
+    for plot in plots:
+        store.write(folder / "figures" / f"{plot.name}.svg", plot.file().encode())
+        store.write(folder / "figures" / f"{plot.name}.png", plot.png)
+    # Last: if the report exists, its files are complete.
     store.write(folder / "report.html", page.encode())
     return folder / "report.html"

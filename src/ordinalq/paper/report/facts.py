@@ -1,4 +1,4 @@
-"""What tables, figures and the page ask an outcome: names, errors, selected configurations, failures."""
+"""Values of an outcome for tables, figures and the report: names, errors, selected configurations, failures."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ BOLD = (
     "Bold: not significantly worse than the best mean of the column (Wilcoxon signed-rank test, "
     f"p >= {short(LEVEL, 2)}, no correction)."
 )
-BESIDE = "Methods beyond the paper stand beside: the best mean is that of the others, to which they are compared."
+BEYOND_NOTE = "Methods beyond the paper are compared with the best mean of the others."
 QUICK = "Profile quick: fewer samples and a smaller classifier grid than the paper's; ratios to it say little."
 KEYS = ["method", "protocol", "measure"]
 
@@ -49,6 +49,10 @@ def data_name(outcome: Outcome) -> str:
     return str(outcome.about["data"]["name"])
 
 
+# Data set of the published comparison of classifiers.
+CLASSIFIER_DATA = "Amazon-OQ-BK"
+
+
 def compares_classifiers(outcome: Outcome) -> bool:
     """Whether methods are pairs of a classifier and a quantifier."""
     return bool(outcome.about["experiment"]["kind"] == "classifiers")
@@ -61,14 +65,15 @@ def results(outcome: Outcome, protocol: str, measure: str) -> dict[str, Floats]:
     return {name: column for name, column in errors.items() if len(column) == longest and np.isfinite(column).all()}
 
 
-def printed_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, dict[str, Any]]:
-    """Return what the paper prints of each method, if anything: mean, std, and whether it is bold."""
+def published_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, dict[str, Any]]:
+    """Return the published mean, std and boldface of each method that has them, for the data set of the run."""
     cells: dict[str, Any] = {}
+    data = outcome.about["experiment"].get("paper")
     if not compares_classifiers(outcome):
-        table, data = published.results(), outcome.about["experiment"].get("paper")
+        table = published.results()
         for method in outcome.methods:
             cells[method] = table.get(display_name(method), {}).get(data, {}).get(protocol, {}).get(measure.upper())
-    elif (protocol, measure) == ("APP", "nmd"):
+    elif (data, protocol, measure) == (CLASSIFIER_DATA, "APP", "nmd"):
         table = published.ordinal_classifiers()
         for method in outcome.methods:
             classifier, quantifier = split_pair(method)
@@ -102,7 +107,7 @@ def p_values(errors: Mapping[str, Floats]) -> dict[str, float]:
 def bold_notes(outcomes: Iterable[Outcome]) -> list[str]:
     """State what bold means."""
     methods = {method for outcome in outcomes for method in outcome.methods}
-    return [BOLD] if set(competing(methods)) == methods else [BOLD, BESIDE]
+    return [BOLD] if set(competing(methods)) == methods else [BOLD, BEYOND_NOTE]
 
 
 def cell_facts(outcome: Outcome, protocol: str, measure: str, methods: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -112,7 +117,7 @@ def cell_facts(outcome: Outcome, protocol: str, measure: str, methods: Iterable[
     """
     methods = list(methods)
     errors = {method: found for method, found in results(outcome, protocol, measure).items() if method in methods}
-    against_best, printed, counts = p_values(errors), printed_cells(outcome, protocol, measure), unconverged(outcome)
+    against_best, printed, counts = p_values(errors), published_cells(outcome, protocol, measure), unconverged(outcome)
     for method in methods:
         column, paper = errors.get(method), printed.get(method, {})
         mean, std = (np.nan, np.nan) if column is None else mean_and_std(column)

@@ -49,18 +49,18 @@ from ordinalq.simplex import jaggedness
 # A figure as SVG and PNG, without global state of matplotlib
 
 DPI = 150
-# On a page that may be light or dark, colours of lines and text are those of the page.
+# A report can be light or dark: lines and text have its colours.
 PAGE_COLORS = {INK: "currentColor", SOFT: "var(--soft)", GRID: "var(--line)"}
-# Groups of the paper; each looks the same in every report, whatever other groups were run.
+# Groups of the paper; each has the same colour in every report.
 PAPER_GROUPS = ("non-ordinal", "ordinal", "new ordinal")
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A figure: name of its files, title, how to read it, its content as SVG and PNG, and its place on the page.
+class Plot:
+    """A figure: name of its files, title, caption, content as SVG and PNG, and its place in the report.
 
-    It stands in a ``section`` of the page, after the table that it is ``next to`` if there is one, and pictures of the
-    same ``fold`` are shown when that is opened.
+    It is in a ``section`` of the report, ``after_table`` if that is given. Plots of the same ``fold`` are shown when
+    that is opened.
     """
 
     name: str
@@ -70,14 +70,14 @@ class Picture:
     png: bytes
     section: str = "figures"
     fold: str = ""
-    beside: str = ""
+    after_table: str = ""
 
     def file(self) -> str:
         """Return the SVG with a white ground."""
         return re.sub(r"(<svg [^>]*>)", r'\1<rect width="100%" height="100%" fill="#ffffff"/>', self.svg, count=1)
 
     def inline(self) -> str:
-        """Return the SVG for a page: in the colours of the page, and with ids that are unique on it."""
+        """Return the SVG for a report: in its colours, and with unique ids."""
         text = self.svg[self.svg.index("<svg") :]
         for color, of_page in PAGE_COLORS.items():
             text = text.replace(color.lower(), of_page)
@@ -91,19 +91,17 @@ class Picture:
 
 
 @contextmanager
-def sheet(
-    width: float, height: float, *, constrained: bool = True
-) -> Iterator[tuple["Figure", Callable[..., Picture]]]:
-    """Give an empty figure, width and height in inches, and the function that makes a Picture of it."""
+def sheet(width: float, height: float, *, constrained: bool = True) -> Iterator[tuple["Figure", Callable[..., Plot]]]:
+    """Give an empty figure, width and height in inches, and the function that makes a Plot of it."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    def save(name: str, title: str, caption: str, **place: str) -> Picture:
+    def save(name: str, title: str, caption: str, **place: str) -> Plot:
         svg, png = io.StringIO(), io.BytesIO()
         figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Title": title})
         figure.savefig(png, format="png", dpi=DPI, facecolor="white", metadata={"Software": None})
-        return Picture(file_name(name), title, caption, svg.getvalue(), png.getvalue(), **place)
+        return Plot(file_name(name), title, caption, svg.getvalue(), png.getvalue(), **place)
 
     with mpl.rc_context(FILE_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained" if constrained else None)
@@ -134,7 +132,7 @@ def looks_of(methods: Sequence[str]) -> dict[str, Look]:
 LOOK = {HOLDS: (BLUE, "o"), FAILS: (VERMILION, "s"), OPEN: (SOFT, "D")}
 
 
-def claim_picture(outcome: Outcome, measure: str) -> Picture | None:
+def claim_plot(outcome: Outcome, measure: str) -> Plot | None:
     """Draw the two errors of each pair as dots on a line, a panel per protocol, coloured by what the test says."""
     facts = claim_facts(outcome)
     facts = facts[(facts["measure"] == measure) & (facts["result"] != "")]
@@ -151,16 +149,16 @@ def claim_picture(outcome: Outcome, measure: str) -> Picture | None:
         note = ""
         if np.isfinite(facts["paper_change"]).any():
             handles.append(handle("paper", INK, "|"))
-            note = " Small lines: the printed means, thin for the first of a pair."
+            note = " Small lines: the published means, thin for the first of a pair."
         legend_below(figure, handles)
         return save(
             f"pairs_{measure}",
             f"{first.capitalize() if first != 'LR' else first} and {second}: {measure.upper()}",
             f"Each row is a pair: the open dot is the mean error of the {first} method, the filled mark that of the "
-            f"{second} one; a mark to the left of its dot is an improvement. The colour says whether the paper's claim "
-            "holds on these test samples (Wilcoxon)." + note,
+            f"{second} one; a mark to the left of its dot is an improvement. The colour shows whether the paper's "
+            "claim holds on these test samples (Wilcoxon)." + note,
             section="results",
-            beside=table_name(outcome),
+            after_table=table_name(outcome),
         )
 
 
@@ -204,7 +202,7 @@ FIRST_BAR, BAR, NAME = 0.4, 0.28, 0.42
 MAX_TICKS = 25
 
 
-def rank_pictures(found: Mapping[tuple[str, str], Ranking], subtitle: str) -> Iterator[Picture]:
+def rank_plots(found: Mapping[tuple[str, str], Ranking], subtitle: str) -> Iterator[Plot]:
     """Draw a diagram for each protocol and measure."""
     for (protocol, measure), ranking in found.items():
         if len(ranking.ranks) > 1:
@@ -212,7 +210,7 @@ def rank_pictures(found: Mapping[tuple[str, str], Ranking], subtitle: str) -> It
             yield critical_difference(ranking, f"ranks_{measure}_{protocol}", title, subtitle)
 
 
-def critical_difference(ranking: Ranking, name: str, title: str, subtitle: str = "") -> Picture:
+def critical_difference(ranking: Ranking, name: str, title: str, subtitle: str = "") -> Plot:
     """Draw one diagram."""
     order = sorted(ranking.ranks, key=lambda method: ranking.ranks[method])
     looks = looks_of(order)
@@ -284,27 +282,27 @@ FOLD = "The paper's example distributions, and how smooth real ones are"
 
 
 @cache
-def paper_pictures() -> tuple[Picture, ...]:
+def paper_plots() -> tuple[Plot, ...]:
     """Draw the example distributions of the paper, and the real ones it shows, with their jaggedness."""
     found = {name.partition("_")[0]: p for name, p in reversed(published.example_distributions().items())}
     examples = {f"{SIGMA}{SUBSCRIPTS[i]}": found[f"sigma{i}"] for i in range(1, 6)}
-    smooth_and_jagged = _bars_picture(
+    smooth_and_jagged = _bars_plot(
         dict(list(examples.items())[:2]),
         "examples_smooth_and_jagged",
         "A smooth and a jagged distribution",
         f"{SIGMA}₁ and {SIGMA}₂ of the paper. Jaggedness ξ₁ sums the squared second differences: small on the left, "
         "where neighbouring classes agree, large on the right.",
     )
-    orders = _bars_picture(
+    orders = _bars_plot(
         dict(list(examples.items())[2:]),
         "examples_orders",
         "Three orders of jaggedness",
         f"{SIGMA}₃ to {SIGMA}₅ of the paper, with the constant, the straight line and the parabola that fit them best. "
         f"ξ₀ is zero for constant shapes, ξ₁ for straight lines ({SIGMA}₄), ξ₂ for parabolas ({SIGMA}₅, which is "
-        "printed with a sum of .985).",
+        "published with a sum of .985).",
         orders=(0, 1, 2),
     )
-    amazon = _bars_picture(
+    amazon = _bars_plot(
         {entry.name: entry.p for entry in published.amazon_categories()},
         "amazon_categories",
         "Star distributions of 28 categories of Amazon reviews",
@@ -312,24 +310,24 @@ def paper_pictures() -> tuple[Picture, ...]:
         "distributions (.0995 for five classes).",
         across=7,
     )
-    fact = _bars_picture(
+    fact = _bars_plot(
         {"Crab nebula, FACT telescope": published.fact_spectrum().p},
         "fact_spectrum",
         "Expected energies of gamma rays from the Crab nebula",
         "Flux times effective area in 12 bins of log10(energy / GeV) from 2.4 to 4.2: the distribution behind the "
         "protocol real of Fact-OQ.",
     )
-    return smooth_and_jagged, orders, amazon, fact, _ranges_picture()
+    return smooth_and_jagged, orders, amazon, fact, _ranges_plot()
 
 
-def _bars_picture(
+def _bars_plot(
     distributions: Mapping[str, Floats],
     name: str,
     title: str,
     caption: str,
     orders: Sequence[int] = (1,),
     across: int = 3,
-) -> Picture:
+) -> Plot:
     """Draw distributions, `across` of them on one axis, because a panel for each would take seconds.
 
     With several orders of jaggedness, the nearest polynomials of degree 0, 1 and 2 are drawn over each distribution.
@@ -380,7 +378,7 @@ def jaggedness_ranges() -> dict[str, tuple[float, float, float]]:
     return found | {"FACT, Crab nebula: 1, n = 12": (crab, crab, crab)}
 
 
-def _ranges_picture() -> Picture:
+def _ranges_plot() -> Plot:
     """Draw the range of the jaggedness of the real distributions that the paper has looked at."""
     ranges = jaggedness_ranges()
     printed = published.protocols()
@@ -399,10 +397,10 @@ def _ranges_picture() -> Picture:
         axes.tick_params(length=0)
         return save(
             "jaggedness_ranges",
-            "How jagged real distributions are",
-            "Lines: from the smallest to the largest ξ₁ of the distributions that the paper has looked at, with their "
-            "number and that of the classes, n; dots: their mean. Those of the surveys of YouGov are as printed, whose "
-            "distributions are not. Dashed: the mean of uniformly drawn distributions (APP) of 5 and of 12 classes.",
+            "Jaggedness of real distributions",
+            "Lines: from the smallest to the largest ξ₁ of the distributions in the paper, with their number and that "
+            "of the classes, n; dots: their mean. The surveys of YouGov are as published, without their distributions. "
+            "Dashed: the mean of uniformly drawn distributions (APP) of 5 and of 12 classes.",
             section="background",
             fold=FOLD,
         )
@@ -417,20 +415,20 @@ MAX_CLASSES = 20  # panels
 Errors = Mapping[str, Floats]
 
 
-def all_pictures(outcome: Outcome) -> Iterator[Picture]:
+def all_plots(outcome: Outcome) -> Iterator[Plot]:
     """Draw every figure that applies to an outcome."""
     for number, measure in enumerate(outcome.measures):
-        for draw in (error_picture, claim_picture, shift_picture, jaggedness_picture, smoothing_picture):
-            picture = draw(outcome, measure)
-            if picture is not None:
-                folded = number > 0 and picture.section == "figures"
-                yield replace(picture, fold=f"The same for {measure.upper()}") if folded else picture
-    yield from filter(None, (prevalence_picture(outcome, protocol) for protocol in outcome.protocols))
-    yield from rank_pictures(rankings([outcome]), f"{facts.data_name(outcome)}, over test samples")
-    yield from paper_pictures()
+        for draw in (error_plot, claim_plot, shift_plot, jaggedness_plot, smoothing_plot):
+            plot = draw(outcome, measure)
+            if plot is not None:
+                folded = number > 0 and plot.section == "figures"
+                yield replace(plot, fold=f"The same for {measure.upper()}") if folded else plot
+    yield from filter(None, (prevalence_plot(outcome, protocol) for protocol in outcome.protocols))
+    yield from rank_plots(rankings([outcome]), f"{facts.data_name(outcome)}, over test samples")
+    yield from paper_plots()
 
 
-def error_picture(outcome: Outcome, measure: str) -> Picture | None:
+def error_plot(outcome: Outcome, measure: str) -> Plot | None:
     """Draw the mean error of each method with its confidence interval, a panel per protocol."""
     columns = {protocol: facts.results(outcome, protocol, measure) for protocol in outcome.protocols}
     methods = [method for method in outcome.methods if any(method in errors for errors in columns.values())]
@@ -440,7 +438,7 @@ def error_picture(outcome: Outcome, measure: str) -> Picture | None:
     printed: dict[str, dict[str, float]] = {}
     for protocol in columns:
         # Those of classifiers are of other versions of data and quantifiers.
-        cells = {} if facts.compares_classifiers(outcome) else facts.printed_cells(outcome, protocol, measure)
+        cells = {} if facts.compares_classifiers(outcome) else facts.published_cells(outcome, protocol, measure)
         printed[protocol] = {method: float(cell["mean"]) for method, cell in cells.items() if method in methods}
     with sheet(2.2 + 3.2 * len(columns), 1.3 + 0.24 * len(methods)) as (figure, save):
         for axes, protocol in _row_panels(figure, columns, list(map(display_name, methods)), measure):
@@ -458,7 +456,7 @@ def error_picture(outcome: Outcome, measure: str) -> Picture | None:
             "Mean over the test samples with its 95% confidence interval; left is better. Filled marks are not "
             f"significantly worse than the best of the panel (Wilcoxon, p >= {facts.LEVEL}).{note}",
             section="results",
-            beside="ordinal_classifiers" if facts.compares_classifiers(outcome) else measure,
+            after_table="ordinal_classifiers" if facts.compares_classifiers(outcome) else measure,
         )
 
 
@@ -472,7 +470,7 @@ class Trend(NamedTuple):
     coordinate: Callable[[Floats, Floats], Any]  # of p_train and P, returns (B,)
 
 
-def smoothing_picture(outcome: Outcome, measure: str) -> Picture | None:
+def smoothing_plot(outcome: Outcome, measure: str) -> Plot | None:
     """Draw the validation error over the smoothing ratio, a point per tau, a panel per method, a line per protocol."""
     paths = {method: tau_paths(outcome, method, measure) for method in outcome.methods}
     paths = {method: found for method, found in paths.items() if found}
@@ -508,7 +506,7 @@ def smoothing_picture(outcome: Outcome, measure: str) -> Picture | None:
         )
 
 
-def prevalence_picture(outcome: Outcome, protocol: str) -> Picture | None:
+def prevalence_plot(outcome: Outcome, protocol: str) -> Plot | None:
     """Draw the estimated against the true prevalence of each class for the best methods."""
     measure = outcome.measures[0]
     errors = facts.results(outcome, protocol, measure)
@@ -555,8 +553,8 @@ def tau_paths(outcome: Outcome, method: str, measure: str) -> dict[str, tuple[li
         points = []
         for row in rows[rows["classifier"] == chosen.iloc[0]["classifier"]].to_dict("records"):
             parameters = facts.parsed(row["parameters"])
-            alike = all(parameters.get(key) == value for key, value in best.items() if key != "tau")
-            if alike and np.isfinite([row["smoothing"], row["error"]]).all():
+            is_same = all(parameters.get(key) == value for key, value in best.items() if key != "tau")
+            if is_same and np.isfinite([row["smoothing"], row["error"]]).all():
                 points.append((float(parameters["tau"]), float(row["smoothing"]), float(row["error"])))
         if points:
             taus, smoothing, error = (list(column) for column in zip(*sorted(points), strict=True))
@@ -570,7 +568,7 @@ def binned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return np.array([x[part].mean() for part in parts]), np.array([y[part].mean() for part in parts])
 
 
-def trend_picture(outcome: Outcome, measure: str, trend: Trend) -> Picture | None:
+def trend_plot(outcome: Outcome, measure: str, trend: Trend) -> Plot | None:
     """Draw the mean error in groups of samples of similar coordinate, a panel per protocol."""
     columns = {protocol: facts.results(outcome, protocol, measure) for protocol in outcome.protocols}
     columns = {protocol: errors for protocol, errors in columns.items() if errors}
@@ -615,9 +613,9 @@ SHIFT = Trend(
     "shift",
     "prior shift",
     "prior shift, NMD of training set and sample",
-    "The test samples are sorted by how far their true distribution is from that of the training set, and cut into "
-    "groups of equal number; each point is the mean error of a group. A flat line is a method that prior shift does "
-    "not disturb.",
+    "The test samples are sorted by the distance of their true distribution from that of the training set, and cut "
+    "into groups of equal number; each point is the mean error of a group. A flat line is a method that prior shift "
+    "does not disturb.",
     nmd,
 )
 JAGGEDNESS = Trend(
@@ -628,14 +626,14 @@ JAGGEDNESS = Trend(
     "on the left and pay on the right.",
     lambda p_train, P: jaggedness(P),
 )
-shift_picture = partial(trend_picture, trend=SHIFT)
-jaggedness_picture = partial(trend_picture, trend=JAGGEDNESS)
+shift_plot = partial(trend_plot, trend=SHIFT)
+jaggedness_plot = partial(trend_plot, trend=JAGGEDNESS)
 
 
 def _draw_errors(
     axes: "Axes", methods: Sequence[str], errors: Errors, printed: Mapping[str, float], looks: Mapping[str, Look]
 ) -> None:
-    """Draw one row per method: mean and confidence interval, and a line at the printed mean."""
+    """Draw one row per method: mean and confidence interval, and a line at the published mean."""
     bold = [method for method, p in facts.p_values(errors).items() if p >= facts.LEVEL]
     drawn = list(printed.values())
     for row, method in enumerate(methods):

@@ -1,4 +1,4 @@
-"""A table that can be written as Markdown, LaTeX and CSV, and that the page shows."""
+"""A table that can be written as Markdown, LaTeX and CSV, and shown in the report."""
 
 import html
 import re
@@ -31,7 +31,7 @@ MISSING = "-"
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a table: text, bold or not; `value` sorts it; `shade` in [0, 1] colours it, 0 is best."""
+    """A cell of a table: text, boldface, `value` for sorting, `shade` in [0, 1] for its colour (0 is best)."""
 
     text: str
     value: float | None = None
@@ -63,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table: the name of its files, a title for the caption, cells, footnotes, and its place on the page.
+    """A table: the name of its files, a title for the caption, cells, footnotes, and its place in the report.
 
     The place is a section, and the title of what must be opened there to see it (`fold`).
     """

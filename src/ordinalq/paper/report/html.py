@@ -16,7 +16,7 @@ from ordinalq.paper.experiments.config import split_pair
 from ordinalq.paper.experiments.outcome import Outcome
 from ordinalq.paper.report import facts
 from ordinalq.paper.report.facts import data_name, display_name, failures, parsed
-from ordinalq.paper.report.figures import Picture
+from ordinalq.paper.report.figures import Plot
 from ordinalq.paper.report.formats import Table, short
 from ordinalq.paper.report.tables import claim_sentences, result_facts
 
@@ -29,8 +29,9 @@ with require_extra("paper", "writing a report"):
 NEW = "new ordinal"  # the paper's own group of methods
 # What the names of measures and protocols stand for, where they first occur.
 MEANING = {
-    "nmd": "NMD, the normalized match distance, is how far an estimate must be moved to become the truth, as a part of "
-    "the way from all mass in the lowest class to all in the highest: 0 is perfect, .01 a hundredth of that way.",
+    "nmd": "NMD, the normalized match distance, is the distance by which an estimate must be moved to become the "
+    "truth, as a part of the way from all mass in the lowest class to all in the highest: 0 is "
+    "perfect, .01 a hundredth of that way.",
     "md": "MD, the match distance, is how much mass times how many classes an estimate must be moved to become the "
     "truth.",
     "rnod": "RNOD, the root normalized order-aware divergence, is between 0 and 1 too; it squares the error of each "
@@ -114,7 +115,7 @@ def _new_methods(outcome: Outcome) -> Iterator[str]:
 
 
 def _ratios(outcome: Outcome) -> Iterator[str]:
-    """Compare the mean errors with the printed ones."""
+    """Compare the mean errors with the published ones."""
     for measure in [] if facts.compares_classifiers(outcome) else outcome.measures:
         ratios = result_facts(outcome, measure)["ratio"].dropna()
         if len(ratios):
@@ -139,7 +140,7 @@ class Departure:
     ``applies`` holds conditions that must all be met; each lists what a run may have: methods, families of
     classifiers, kinds of data, names of data sets, kinds of experiments, protocols, numbers of classes. ``nowhere``
     means that no run is concerned. ``paper`` is what happens with settings "paper" where that differs; it is empty
-    where these do what is printed, so that there is nothing to tell.
+    if these follow the published text.
     """
 
     number: str
@@ -178,7 +179,7 @@ def applicable(outcome: Outcome) -> list[Departure]:
 
 
 def _families(outcome: Outcome) -> set[str]:
-    """Return the family of the classifiers, as the experiment names it or as their parameters tell."""
+    """Return the family of the classifiers, as named by the experiment or by their parameters."""
     named = outcome.about["experiment"].get("family")
     if named:
         return {str(named)}
@@ -204,7 +205,7 @@ PAPER = {
     "doi": "10.1007/s10618-024-01067-2",
 }
 SOFTWARE = "ordinalq: ordinal quantification and unfolding"
-# The sections of a page in their order: what the navigation calls them, and their title. Those of tables and pictures
+# The sections of a report in their order: name in the navigation, and title. Those of tables and plots
 # are there if some are; others come before "cite".
 SECTIONS = {
     "summary": ("Summary", "Summary"),
@@ -222,23 +223,23 @@ ALWAYS = ("summary", "run", "departures", "cite", "again")
 
 
 class Section(NamedTuple):
-    """A section of a page; ``folds`` are titles with tables and pictures, those without a title always open."""
+    """A section of a report; ``folds`` are titles with tables and plots, those without a title always open."""
 
     name: str
     label: str
     title: str
-    folds: list[tuple[str, list[Table | Picture]]]
+    folds: list[tuple[str, list[Table | Plot]]]
 
 
-def run_page(outcome: Outcome, tables: Sequence[Table], pictures: Sequence[Picture]) -> str:
-    """Return the page of one experiment."""
+def run_page(outcome: Outcome, tables: Sequence[Table], plots: Sequence[Plot]) -> str:
+    """Return the report of one experiment."""
     experiment = outcome.about["experiment"]
     return _render(
         title=str(experiment["title"]),
         subtitle=f"{data_name(outcome)}, settings {experiment['settings']}, profile {experiment['profile']}",
         tiles=_tiles(outcome),
         summary=summary(outcome),
-        sections=page_sections(tables, pictures),
+        sections=page_sections(tables, plots),
         facts=_facts(outcome),
         departures=applicable(outcome),
         warnings=_warnings(outcome),
@@ -246,8 +247,8 @@ def run_page(outcome: Outcome, tables: Sequence[Table], pictures: Sequence[Pictu
     )
 
 
-def summary_page(outcomes: Sequence[Outcome], tables: Sequence[Table], pictures: Sequence[Picture]) -> str:
-    """Return the page of several experiments together."""
+def summary_page(outcomes: Sequence[Outcome], tables: Sequence[Table], plots: Sequence[Plot]) -> str:
+    """Return the report of several experiments together."""
     found: dict[str, Departure] = {d.number: d for outcome in outcomes for d in applicable(outcome)}
     named = [(data_name(outcome), outcome) for outcome in outcomes]
     return _render(
@@ -259,7 +260,7 @@ def summary_page(outcomes: Sequence[Outcome], tables: Sequence[Table], pictures:
             ("computing time", duration(sum(_seconds(outcome) for outcome in outcomes))),
         ],
         summary=[f"{name}: {sentence}" for name, one in named for sentence in short_summary(one)],
-        sections=page_sections(tables, pictures),
+        sections=page_sections(tables, plots),
         facts=[(name, str(outcome.about["data"]["source"])) for name, outcome in named],
         departures=sorted(found.values(), key=lambda one: int(one.number.split()[0])),
         warnings=[f"{name}: {warning}" for name, outcome in named for warning in _warnings(outcome)],
@@ -267,22 +268,22 @@ def summary_page(outcomes: Sequence[Outcome], tables: Sequence[Table], pictures:
     )
 
 
-def page_sections(tables: Sequence[Table], pictures: Sequence[Picture]) -> list[Section]:
-    """Return the sections of a page; every table and every picture is in one, a picture after its table."""
-    items: dict[str, list[Table | Picture]] = {}
+def page_sections(tables: Sequence[Table], plots: Sequence[Plot]) -> list[Section]:
+    """Return the sections of a report; every table and every plot is in one, a plot after its table."""
+    items: dict[str, list[Table | Plot]] = {}
     for table in tables:
-        beside = [picture for picture in pictures if picture.beside == table.name]
-        items.setdefault(table.section, []).extend([table, *beside])
+        after_table = [plot for plot in plots if plot.after_table == table.name]
+        items.setdefault(table.section, []).extend([table, *after_table])
     names = {table.name for table in tables}
-    for picture in pictures:
-        if picture.beside not in names:
-            items.setdefault(picture.section, []).append(picture)
+    for plot in plots:
+        if plot.after_table not in names:
+            items.setdefault(plot.section, []).append(plot)
     known = list(SECTIONS)
     order = [*known[:-2], *(name for name in items if name not in known), *known[-2:]]
     found = []
     for name in order:
         if name in items or name in ALWAYS:
-            folds: dict[str, list[Table | Picture]] = {"": []}
+            folds: dict[str, list[Table | Plot]] = {"": []}
             for item in items.get(name, []):
                 folds.setdefault(item.fold, []).append(item)
             label, title = SECTIONS.get(name, (name.capitalize(), name.capitalize()))
@@ -307,7 +308,7 @@ def _render(**content: Any) -> str:
     text = (files("ordinalq") / "paper" / "report" / "template.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     # The drawings are our own, and matplotlib escapes the text in them.
-    environment.filters["drawing"] = lambda picture: Markup(picture.inline())  # noqa: S704
+    environment.filters["drawing"] = lambda plot: Markup(plot.inline())  # noqa: S704
     environment.filters["duration"] = duration
     environment.tests["table"] = lambda item: isinstance(item, Table)
     return str(environment.from_string(text).render(bibtex=_bibtex(), paper=PAPER, **content))
@@ -365,7 +366,7 @@ def _warnings(outcome: Outcome) -> list[str]:
 
 
 def _seconds(outcome: Outcome) -> float:
-    """Return the work of all processes, or what the stages took where that is not known."""
+    """Return the time of all processes, or of the stages if that is not known."""
     seconds = outcome.about["seconds"]
     return float(seconds.get("computing", sum(seconds.values())))
 

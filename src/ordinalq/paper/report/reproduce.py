@@ -15,7 +15,7 @@ from ordinalq.paper.report import write_report, write_summary
 from ordinalq.paper.report.tables import result_tables
 
 PAGE = "report.html"
-MIN_WIDTH = 92  # of the table in the terminal; where it is narrower, lines are broken rather than cut
+MIN_WIDTH = 92  # of the table in the terminal; in a narrower one, lines are broken, not cut
 
 
 class ReportedRun(NamedTuple):
@@ -38,8 +38,21 @@ def reproduce_experiment(
 ) -> ReportedRun:
     """Run an experiment, or all of a collection, and write the report.
 
-    See `load_config` and `run` in `ordinalq.paper.experiments` for the parameters. The folder None stands for
-    ``results/NAME``, with profile and settings if they are not the default. `quiet` shows no progress and no table.
+    Parameters
+    ----------
+    name, profile, settings
+        See :func:`ordinalq.paper.experiments.config.load_config`.
+    data, n_jobs, backend
+        See :func:`ordinalq.paper.experiments.runner.run`.
+    folder : path, default=None
+        Folder of the results; None stands for ``results/NAME``, with profile and settings if they are not the default.
+    quiet : bool, default=False
+        Print neither progress nor table.
+
+    Returns
+    -------
+    ReportedRun
+        Path of the report, and messages of methods that failed in all configurations.
     """
     config = load_config(name, profile, settings)
     folder = _default_folder(config) if folder is None else folder
@@ -58,7 +71,20 @@ def reproduce_experiment(
 
 
 def report_experiments(folders: Sequence[Path], out: Path | None = None) -> Path:
-    """Write the report of one finished experiment again, or compare several in the folder `out`."""
+    """Write the report of one finished experiment again, or compare several.
+
+    Parameters
+    ----------
+    folders : list of paths
+        Folders of finished experiments.
+    out : path, default=None
+        Folder of the comparison of several experiments.
+
+    Returns
+    -------
+    Path
+        Path of the report.
+    """
     outcomes = [read_outcome(folder) for folder in folders]
     about = [outcome.about["experiment"] for outcome in outcomes]
     if len(outcomes) == 1 and out is None:
@@ -106,7 +132,7 @@ def _default_folder(config: Config) -> Path:
 def _show(outcome: Outcome) -> None:
     """Show the means of the main table in the terminal; the files have the rest."""
     full = result_tables(outcome)[0]
-    # What is printed for other data would not fit next to five quantifiers.
+    # What is published for other data would not fit next to five quantifiers.
     shown = [i for i, column in enumerate(full.columns) if column.name != "paper" or len(full.columns) < 12]
     columns = [full.columns[i] for i in shown]
     headers = [f"{column.group}\n{column.name.removesuffix(' ± std').removesuffix(', %')}" for column in columns]

@@ -30,7 +30,7 @@ from ordinalq.paper.report.facts import (
     group_of,
     missing_notes,
     parsed,
-    printed_cells,
+    published_cells,
     results,
     sample_counts,
     selected,
@@ -89,10 +89,10 @@ def claims(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def claim_facts(outcome: Outcome) -> pd.DataFrame:
-    """Return one row per measure, protocol and claim: means, change in per cent, p-value, printed change, result."""
+    """Return one row per measure, protocol and claim: means, change in per cent, p-value, published change, result."""
     rows = []
     for measure, protocol in product(outcome.measures, outcome.protocols):
-        errors, printed = results(outcome, protocol, measure), printed_cells(outcome, protocol, measure)
+        errors, printed = results(outcome, protocol, measure), published_cells(outcome, protocol, measure)
         rows += [_test_claim(pair, outcome, protocol, measure, errors, printed) for pair in claims(outcome)]
     return pd.DataFrame(rows, columns=CLAIM_COLUMNS)
 
@@ -122,11 +122,11 @@ def claim_table(outcome: Outcome) -> Table:
         f"The claim holds or fails where p < {short(LEVEL, 2)} and means and medians agree; else it is open.",
     ]
     if facts["paper_change"].map(known).any():
-        notes.append("Paper: the change of the printed means; no test can be made of it.")
+        notes.append("Paper: the change of the published means; they cannot be tested.")
     if not compares_classifiers(outcome) and {"EDy", "PDF"} & set(outcome.methods):
         notes.append(
-            "The printed EDy and PDF had in-sample predictions, o-EDy and o-PDF held-out ones, so that their printed "
-            "change is not that of regularization alone (departure 12)."
+            "The published EDy and PDF had in-sample predictions, o-EDy and o-PDF held-out ones, so that their "
+            "published change is not that of regularization alone (departure 12)."
         )
     what = "Logistic regression and the other classifiers" if first == LOGISTIC else "Plain and regularized methods"
     return Table(table_name(outcome), f"{what} on {data_name(outcome)}", columns, rows, facts, tuple(notes))
@@ -185,7 +185,7 @@ def _test_claim(
     errors: dict[str, Any],
     printed: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the row of one claim; unknown numbers are NaN, and the result is empty if there is no test."""
+    """Return the row of one claim; unknown numbers are NaN, and the result is empty without a test."""
     first, second = pair
     row: dict[str, Any] = dict.fromkeys(CLAIM_COLUMNS, np.nan) | {
         "pair": f"{display_name(first)} → {display_name(second)}",
@@ -227,12 +227,15 @@ def _smoothing(outcome: Outcome, method: str, protocol: str, measure: str) -> fl
 
 # Which versions of the quantifiers the table of classifiers has, by the settings.
 QUANTIFIERS_OF = {
-    "reference": "CC to SLD as in the program behind the printed table: without cross-fitting, M from 40% of the "
+    "reference": "CC to SLD as in the program behind the published table: without cross-fitting, M from 40% of the "
     "training items and inverted, SLD until it is stable. Settings paper have those of the paper's own sections.",
     "paper": "CC to SLD as in the paper's own sections, with a classifier in ten folds. Settings reference have those "
-    "of the program behind the printed table.",
+    "of the program behind the published table.",
 }
-# Ratios to the printed mean outside of this range are more than the luck of a split is likely to make.
+PUBLISHED_CLASSIFIERS = (
+    "Paper: NMD on Amazon-OQ-BK under APP with other versions of data and quantifiers; for orientation only."
+)
+# Ratios to the published mean outside of this range are unlikely to result from the split alone.
 FAR = (0.8, 1.25)
 PRINTED = mean_and_std("paper", "paper_", needs="paper_mean")
 OURS = mean_and_std(shade="log")
@@ -264,7 +267,7 @@ def results_table(outcome: Outcome, measure: str) -> Table:
     ]
     if facts["paper_mean"].notna().any():
         data = outcome.about["experiment"]["paper"]
-        notes.append(f"Paper: as printed for {data}, bold as printed. Ratio: our mean over the paper's.")
+        notes.append(f"Paper: as published for {data}, bold as published. Ratio: our mean over the paper's.")
         notes += _far_from_one(facts) if outcome.about["experiment"]["profile"] == "full" else [QUICK]
     columns, rows = lay_out(
         facts,
@@ -280,7 +283,7 @@ def results_table(outcome: Outcome, measure: str) -> Table:
 
 
 def _far_from_one(facts: pd.DataFrame) -> list[str]:
-    """Name the ratios that ask for an explanation, and say where it is."""
+    """Return a note about ratios that need an explanation, with a reference to it."""
     low, high = FAR
     far = [fact for fact in facts.to_dict("records") if known(fact["ratio"]) and not low <= fact["ratio"] <= high]
     if not far:
@@ -306,7 +309,7 @@ def collection_table(outcomes: Sequence[Outcome], measure: str) -> Table:
     notes = (
         "Mean and standard deviation over the test samples of each data set.",
         *bold_notes(having),
-        "Paper: mean and boldface as printed.",
+        "Paper: mean and boldface as published.",
         *(f"{data_name(one)}: {note}" for one in outcomes for note in missing_notes(one, [measure])),
     )
     facts = facts.drop(columns="position")
@@ -337,19 +340,21 @@ def ordinal_classifier_table(outcome: Outcome) -> Table:
         cells=[
             OURS,
             Show("vs LR, %", "percent_vs_lr", number(1, signed=True)),
-            Show("paper", "paper_mean", short, bold="paper_bold"),
+            Show("paper", "paper_mean", short, bold="paper_bold", needs="paper_mean"),
         ],
         across=["quantifier"],
         above=lambda fact: str(fact["quantifier"]),
         group=lambda fact: f"{fact['measure'].upper()}, {fact['protocol']}",
         shaded_within=["measure", "protocol"],
     )
+    is_published = facts["paper_mean"].map(known).any()
     notes = (
         f"Mean and standard deviation over test samples: {sample_counts(outcome)}. Percent: mean relative to LR.",
         BOLD,
         QUANTIFIERS_OF[outcome.about["experiment"]["settings"]],
-        "Paper: NMD on Amazon-OQ-BK under APP with other versions of data and quantifiers; for orientation only.",
-        "A dash: ORidge and LAD have no posteriors, hence no PCC, PACC and SLD; or nothing is printed.",
+        *([PUBLISHED_CLASSIFIERS] if is_published else []),
+        "A dash: ORidge and LAD have no posteriors, hence no PCC, PACC and SLD"
+        + ("; or nothing is published." if is_published else "."),
         *missing_notes(outcome, outcome.measures, absent=False),
     )
     title = f"Ordinal classifiers on {data_name(outcome)}"
@@ -383,7 +388,7 @@ def rankings(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], Ranking]:
 
 
 def paper_rankings() -> dict[tuple[str, str], Ranking]:
-    """Rank the methods by the paper's printed means, a data set being a block."""
+    """Rank the methods by the paper's published means, a data set being a block."""
     table = published.results()
     printed = {name: table[entry.paper_name] for name, entry in known_methods().items() if entry.paper_name in table}
     found = {}
@@ -446,7 +451,7 @@ def rank_table(outcomes: Sequence[Outcome]) -> Table:
     blocks = "data sets" if len(outcomes) > 1 else "test samples"
     notes = [f"Rank: average over {blocks}, 1 is best; bold: within the critical difference of the best."]
     if facts["paper_rank"].notna().any():
-        notes[0] += " Paper: the same over the printed means of its data sets (six; two for RNOD and for real)."
+        notes[0] += " Paper: the same over the published means of its data sets (six; two for RNOD and for real)."
     if len(outcomes) == 1:
         notes[0] += " Test samples share items and classifiers, hence the critical difference is optimistic."
     for (protocol, measure), ranking in found.items():
@@ -540,7 +545,7 @@ def protocols_table(outcome: Outcome) -> Table:
         notes.append("A dash in the row real of Amazon-OQ-BK: it needs the published samples of that data set.")
     if "fact_training" not in own:
         notes.append("A dash at Fact-OQ: its training distribution p_L is not published, and needs the loaded file.")
-    notes.append("NPP: the printed row is a comment in the source of the paper; how it was made is not known.")
+    notes.append("NPP: the published row is a comment in the source of the paper; how it was made is not known.")
     fold = "The paper's table of protocols, recomputed"
     return Table("protocols", "Protocols", columns, rows, facts, tuple(notes), section="background", fold=fold)
 
@@ -599,7 +604,7 @@ def protocol_table(
     rows = []
     for data, printed in published.protocols().items():
         app = APP(**size, min_per_class=1).counts(5 if data == "Amazon-OQ-BK" else 12) / sample_size
-        # A mirrored distribution is as likely and as jagged, and shifted the other way: half of the noise is gone.
+        # A mirrored distribution is as likely and as jagged, and shifted the other way: this halves the noise.
         app = np.concatenate([app, app[:, ::-1]])
         xi = jaggedness(app)
         for protocol, paper in printed.items():
@@ -629,7 +634,7 @@ def protocol_table(
 
 CLASS_NUMBERS = (5, 10, 12)
 SETTINGS = ("paper", "reference")
-# How the printed tables call a parameter of ours.
+# Names of our parameters in the published tables.
 PRINTED_NAMES = {"held_out": "val_split", "n_bins": "n_bins_per_class", "distance": "ground_distance"}
 OWN_NAMES = {printed: name for name, printed in PRINTED_NAMES.items()}
 CLASSIFIERS = {"forest": "RandomForest", "logistic": "LogisticRegression"}
@@ -697,7 +702,7 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
 
 
 def hyperparameter_table(outcome: Outcome) -> Table:
-    """Return the grids of the catalog for 5, 10 and 12 classes, next to the printed ones and those of the run."""
+    """Return the grids of the catalog for 5, 10 and 12 classes, next to the published ones and those of the run."""
     facts = hyperparameter_facts(outcome)
     columns, rows = lay_out(
         _one_row_each(facts),
@@ -714,14 +719,14 @@ def hyperparameter_table(outcome: Outcome) -> Table:
     notes = (
         "Settings paper: as the text says. Settings reference: as the authors' program did.",
         "What depends on the number n of classes is given for 5, 10 and 12.",
-        "n_bins of PDF and o-PDF is the total number of bins, n - 1 times the printed one.",
+        "n_bins of PDF and o-PDF is the total number of bins, n - 1 times the published one.",
     )
     title = "Hyperparameters of the methods"
     return Table("hyperparameters", title, columns, rows, facts, notes, section="parameters", fold=title)
 
 
 def classifier_grid_table(outcome: Outcome) -> Table:
-    """Return the values of the classifier's parameters that were tried, next to the printed ones."""
+    """Return the values of the classifier's parameters that were tried, next to the published ones."""
     rows = []
     for name, paper, values in _classifier_grids(outcome):
         for parameter in dict.fromkeys([*paper, *values]):
@@ -736,8 +741,8 @@ def classifier_grid_table(outcome: Outcome) -> Table:
         cells=[words("printed", "printed", _list), words("this run", "run", _list)],
     )
     notes = (
-        "A dash: not printed, or not varied in this run.",
-        'For forests with out-of-bag scores, the printed "balanced" is "balanced_subsample" in recent scikit-learn.',
+        "A dash: not published, or not varied in this run.",
+        'For forests with out-of-bag scores, the published "balanced" is "balanced_subsample" in recent scikit-learn.',
     )
     title = "Hyperparameters of the classifier"
     return Table("classifier_grid", title, columns, laid, facts, notes, section="parameters", fold=title)
@@ -810,7 +815,7 @@ def result_tables(outcome: Outcome) -> list[Table]:
     return [results_table(outcome, measure) for measure in outcome.measures]
 
 
-# In the order of the page; each gives the tables that apply to the outcome.
+# In the order of the report; each gives the tables that apply to the outcome.
 MAKERS: list[Callable[[Outcome], list[Table]]] = [
     result_tables,
     lambda outcome: [claim_table(outcome)] if claims(outcome) else [],

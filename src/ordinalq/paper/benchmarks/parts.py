@@ -1,0 +1,52 @@
+"""Benchmarks in parts: each part is computed once and stored, so that an interrupted run continues."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+
+def run_parts(
+    folder: Path,
+    keys: tuple[str, ...],
+    parts: Iterable[tuple[Any, ...]],
+    compute: Callable[..., Iterable[dict[str, Any]]],
+    summarize: Callable[[pd.DataFrame], pd.DataFrame],
+) -> Iterator[tuple[Any, ...]]:
+    """Compute the parts of a benchmark, write ``scores.csv`` and ``table.csv``, and yield each finished part.
+
+    Parts that ``scores.csv`` already has are not computed again.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the two files; it is created if necessary.
+    keys : tuple of str
+        Columns of ``scores.csv`` that identify a part.
+    parts : iterable of tuples
+        Values of these columns for each part, in the order of the computation.
+    compute : callable
+        Function of these values that yields the rows of a part.
+    summarize : callable
+        Function of all rows that returns the table of the benchmark.
+
+    Yields
+    ------
+    tuple
+        The values that identify a part.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "scores.csv"
+    done = set(_read(path)[list(keys)].itertuples(index=False, name=None)) if path.exists() else set()
+    for part in parts:
+        if part not in done:
+            rows = pd.DataFrame(compute(*part))
+            rows.to_csv(path, mode="a", header=not path.exists(), index=False)
+            summarize(_read(path)).to_csv(folder / "table.csv")
+        yield part
+
+
+def _read(path: Path) -> pd.DataFrame:
+    table = pd.read_csv(path, keep_default_na=False)
+    return table.assign(score=pd.to_numeric(table["score"]))

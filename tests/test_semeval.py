@@ -1,0 +1,85 @@
+"""The benchmark on tweets of SemEval: data, scores and command."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ordinalq.cli.main import main
+from ordinalq.datasets import load_semeval
+from ordinalq.datasets.semeval import FILES
+from ordinalq.paper.benchmarks import semeval
+
+WORDS = {-2: "awful", -1: "bad", 0: "plain", 1: "good", 2: "great"}
+
+
+def tweets(rng, n_topics=6, n_items=40):
+    """Return tweets of the published form: topics per part, and a word for each class with some noise."""
+    rows = []
+    for part in FILES:
+        for topic in range(n_topics):
+            label = rng.permutation(np.resize([-2, -1, 0, 1, 2], n_items))
+            seen = np.clip(label + rng.integers(-1, 2, n_items), -2, 2)
+            text = [f"{WORDS[word]} thing {rng.integers(9)}" for word in seen]
+            rows.append(pd.DataFrame({"part": part, "topic": f"{part} {topic}", "label": label, "text": text}))
+    return pd.concat(rows, ignore_index=True)
+
+
+def write_published(table, folder):
+    """Write the five published files, each with a tweet that is not available any more."""
+    for part, name in FILES.items():
+        chosen = table[table["part"] == part]
+        lines = [f"{i}\t{row.topic}\t{row.label}\t{row.text}" for i, row in enumerate(chosen.itertuples())]
+        (folder / name.rpartition("/")[2]).write_text("\n".join([*lines, "7\tgone\t0\tNot Available", ""]))
+
+
+def test_loader_reads_published_files_and_parquet_alike(tmp_path, rng):
+    table = tweets(rng)
+    write_published(table, tmp_path)
+    found = load_semeval(tmp_path)
+    pd.testing.assert_frame_equal(found.reset_index(drop=True), table, check_dtype=False)
+    table.to_parquet(tmp_path / "semeval_tweets.parquet")
+    pd.testing.assert_frame_equal(load_semeval(tmp_path), table, check_dtype=False)
+
+
+def test_loader_names_missing_columns_and_broken_lines(tmp_path, rng):
+    table = tweets(rng, n_topics=1)
+    table.drop(columns="topic").to_parquet(tmp_path / "semeval_tweets.parquet")
+    with pytest.raises(ValueError, match="lacks topic"):
+        load_semeval(tmp_path)
+    (tmp_path / "semeval_tweets.parquet").unlink()
+    write_published(table, tmp_path)
+    (tmp_path / FILES["dev"].rpartition("/")[2]).write_text("1\ttopic\t0\n")
+    with pytest.raises(ValueError, match="separated by tabs"):
+        load_semeval(tmp_path)
+
+
+def test_command_prints_emd_by_year_next_to_published_figures_and_continues(tmp_path, rng, monkeypatch, capsys):
+    tweets(rng).to_parquet(tmp_path / "semeval_tweets.parquet")
+    kept = {name: semeval.METHODS[name] for name in ("CC", "GroupBLP, groups")}
+    monkeypatch.setattr(semeval, "METHODS", kept)
+    monkeypatch.setattr(semeval, "LABELS", (10,))
+    arguments = ["reproduce", "semeval", "--profile", "quick", "--data", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--n-jobs", "1"]) == 0
+    assert "0.2430" in capsys.readouterr().out
+    scores = pd.read_csv(tmp_path / "out" / "scores.csv")
+    assert len(scores) == 3 * (1 + 1 + 2)
+    table = pd.read_csv(tmp_path / "out" / "table.csv", index_col=0)
+    # All topics are balanced, and so are the training items.
+    np.testing.assert_allclose(table.loc["training distribution"], 0, atol=1e-12)
+    expected = scores[(scores["method"] == "GroupBLP, groups") & (scores["labels"] == 10) & (scores["part"] == "2016")]
+    np.testing.assert_allclose(table.loc["GroupBLP, groups, 10 labels", "2016"], expected["score"].item(), atol=1e-12)
+    monkeypatch.setattr(semeval, "_part", pytest.fail)  # nothing is computed again
+    assert main([*arguments, "--n-jobs", "1"]) == 0
+
+
+def test_a_failing_method_is_reported_and_the_others_run(tmp_path, rng, monkeypatch, capsys):
+    tweets(rng).to_parquet(tmp_path / "semeval_tweets.parquet")
+    broken = semeval.Contestant(semeval.KDEy(bandwidth=-1.0))
+    monkeypatch.setattr(semeval, "METHODS", {"KDEy": broken, "CC": semeval.METHODS["CC"]})
+    out = tmp_path / "out"
+    arguments = ["reproduce", "semeval", "--profile", "quick", "--data", str(tmp_path), "--out", str(out)]
+    assert main([*arguments, "--n-jobs", "1"]) == 1
+    assert "KDEy failed" in capsys.readouterr().err
+    scores = pd.read_csv(out / "scores.csv", keep_default_na=False).set_index(["method", "part"])
+    assert "bandwidth" in scores.loc[("KDEy", "2016"), "message"]
+    assert float(scores.loc[("CC", "2016"), "score"]) < 1
