@@ -35,6 +35,10 @@ from ordinalq.io.files import (
     encoding_problem,
     is_utf8,
     packing,
+    reaching,
+    remote_address,
+    remote_filesystem,
+    shown_name,
 )
 
 with require_extra("tables", "reading tables"):
@@ -110,6 +114,10 @@ class TableFile:
     def path(self) -> Path:
         """Where the bytes are."""
         return self._source.path
+
+    def state(self) -> list[Any]:
+        """Return values that differ if the content differs, see :meth:`ordinalq.io.files.Source.state`."""
+        return self._source.state()
 
     def columns(self) -> list[str]:
         """Return the names of the columns; for JSON lines, those of the first row."""
@@ -226,14 +234,13 @@ def open_file(
     check_real("max_spool", max_spool, low=0)
     if format is not None:
         check_choice("format", format, FORMATS)
-    if str(path) != STDIN:
+    if str(path) != STDIN and remote_address(path) is None:
         check_readable(Path(path))
     if format is None:
-        format = format_of(Path(path).name)  # noqa: A001
+        format = format_of(Path(shown_name(path)).name)  # noqa: A001
         if format is None:
-            shown = "standard input" if str(path) == STDIN else path
             raise ValueError(
-                f"{shown}: expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet (text also "
+                f"{shown_name(path)}: expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet (text also "
                 f"{', '.join(PACKED)}); give its format otherwise, such as format='csv'."
             )
     return TableFile(Source(path, format, max_spool), format, encoding, quoting, sheet)
@@ -268,6 +275,7 @@ MISSING_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 FOLDER = re.compile(r"([^=]+)=(.*)")
 WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})")
 PATTERN = re.compile(r"[*?\[]")
+NO_TABLES = "expected a folder with .csv, .tsv, .xlsx, .ods, .jsonl or .parquet files, got none"
 
 
 def open_table(
@@ -288,7 +296,8 @@ def open_table(
         a pipe is first copied to a temporary file. A folder stands for all files in and below it, except those that
         begin with "." or "_"; a pattern such as "reviews/*.parquet" for all files that match, with "**" for folders of
         any depth. Folders with names such as "year=2024" are a column of that name. Files are read in the order of
-        their names, and must have the same columns.
+        their names, and must have the same columns. Addresses that begin with ``https://`` (a file) or ``s3://`` (a
+        file or folder) need the extra "remote"; Parquet is read in parts, other formats are copied first.
     format : {"csv", "tsv", "jsonl", "parquet", "excel"}, default=None
         Needed if the ending does not tell the format.
     encoding : str, default="utf-8"
@@ -310,14 +319,14 @@ def open_table(
         raise ValueError("standard input: expected no other files.")
     paths = [file for file, _ in found]
     if twice := [file for file, times in Counter(paths).items() if times > 1]:
-        raise ValueError(f"{twice[0]}: expected each file once, got it twice.")
+        raise ValueError(f"{shown_name(twice[0])}: expected each file once, got it twice.")
     files = [open_file(file, format, encoding, quoting, max_spool, sheet) for file in paths]
     formats = {file.format for file in files}
     if len(formats) > 1:
         first, other = files[0], next(file for file in files if file.format != files[0].format)
         raise ValueError(f"{other.name}: expected a {first.format} file, as {first.name} is, got {other.format}.")
     _set_fixed(files, [values for _, values in found])
-    name = files[0].name if paths == [Path(given[0])] else ", ".join(map(str, given))
+    name = ", ".join(map(shown_name, given))
     return Table(name, files)
 
 
@@ -430,17 +439,17 @@ class Table:
                 )
 
 
-def _found(path: str | Path, format: str | None) -> list[tuple[Path, dict[str, str]]]:  # noqa: A002
-    """Return the files that a path, folder or pattern stands for, sorted, with what the names of folders say."""
+def _found(path: str | Path, format: str | None) -> list[tuple[str | Path, dict[str, str]]]:  # noqa: A002
+    """Return the files of a path, folder or pattern, sorted, with the values in the names of their folders."""
     text = str(path)
+    if (address := remote_address(path)) is not None:
+        return [(file, _values(Path(shown_name(file)))) for file in _remote_files(address, format)]
     if text == STDIN or (os.path.lexists(text) and not os.path.isdir(text)):
         return [(Path(text), {})]
     if os.path.isdir(text):
         files = [Path(folder) / name for folder, _, names in os.walk(text) for name in names]
-        inside = [file.relative_to(text) for file in files]
-        files = [file for file, inner in zip(files, inside, strict=True) if not _is_hidden(inner)]
-        files = [file for file in files if (format_of(file.name) if format is None else format) is not None]
-        what = "expected a folder with .csv, .tsv, .xlsx, .ods, .jsonl or .parquet files, got none"
+        files = [file for file in files if _is_table(file.relative_to(text), format)]
+        what = NO_TABLES
     elif PATTERN.search(text):
         files = [file for name in glob.glob(text, recursive=True) if (file := Path(name)).is_file()]
         what = "no file matches the pattern"
@@ -449,6 +458,27 @@ def _found(path: str | Path, format: str | None) -> list[tuple[Path, dict[str, s
     if not files:
         raise FileNotFoundError(f"{text}: {what}.")
     return [(file, _values(file)) for file in sorted(files)]
+
+
+def _remote_files(address: str, format: str | None) -> list[str]:  # noqa: A002
+    """Return the addresses of the files of a remote folder; web servers do not list theirs."""
+    if not address.startswith("s3:"):
+        return [address]
+    with reaching(address):
+        filesystem, path = remote_filesystem(address)
+        if filesystem.info(path)["type"] == "file":
+            return [address]
+        names = filesystem.find(path)
+    names = [name for name in names if _is_table(Path(name).relative_to(path), format)]
+    if not names:
+        raise FileNotFoundError(f"{shown_name(address)}: {NO_TABLES}.")
+    parameters = address.partition("?")[2]
+    return [f"s3://{name}{'?' if parameters else ''}{parameters}" for name in sorted(names)]
+
+
+def _is_table(inside: Path, format: str | None) -> bool:  # noqa: A002
+    """Return whether a file of a folder is read: neither hidden nor of an unknown format."""
+    return not _is_hidden(inside) and (format or format_of(inside.name)) is not None
 
 
 def _is_hidden(inside: Path) -> bool:

@@ -133,9 +133,8 @@ class Finished:
         folder.mkdir(exist_ok=True)
 
     def key(self, file: TableFile, block: Block) -> str:
-        """Return the hash of a block: of its file as it is on disk, and of its place there."""
-        stat = file.path.stat()
-        about = [self.identity, str(file.path.resolve()), stat.st_size, stat.st_mtime_ns]
+        """Return the hash of a block: of the state of its file, and of its place there."""
+        about = [self.identity, *file.state()]
         return hashlib.sha256(json.dumps([*about, *block[:4]]).encode()).hexdigest()[:32]
 
     def get(self, key: str) -> Chunk | None:
