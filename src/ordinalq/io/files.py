@@ -66,7 +66,7 @@ def packing(name: str) -> str:
 
 
 def unpacked(raw: IO[bytes], ending: str) -> Any:
-    """Return what an open file holds, as a file; `ending` says how it is packed."""
+    """Return the content of an open file as a file; `ending` is the extension of a compressed file, or ""."""
     if ending == ".zst":
         with require_extra("tables", "reading .zst files"):
             import pyarrow as pa
@@ -316,7 +316,7 @@ def encoding_problem(source: Source, encoding: str) -> str:
     return f"{source.name}: expected {encoding} text."
 
 
-# Rows of delimited text: where they end, and the slow reader that says what is wrong with one of them.
+# Rows of delimited text: the ends of rows, and a slow reader that finds the wrong row.
 
 
 MAX_CELL = 1 << 22
@@ -329,7 +329,7 @@ _limit = threading.Lock()
 
 
 class Dialect(NamedTuple):
-    """How cells are separated, and whether quotes around a cell are part of it."""
+    """Separator of cells, and whether quotes around a cell are not part of it."""
 
     separator: str
     quoted: bool
@@ -394,7 +394,7 @@ def _at_edges(block: bytes, quotes: Index, dialect: Dialect) -> bool:
 
 
 def exact_rows(block: bytes, dialect: Dialect, n_columns: int, first_line: int, name: str, *, final: bool) -> Rows:
-    """Read the rows of a block one by one; the error names the line that is no row of `n_columns` cells.
+    """Read the rows of a block one by one; the error names the line that does not have `n_columns` cells.
 
     The block is UTF-8, starts with a row, and its first line has the number `first_line` in the file of this name.
     Without `final`, an incomplete row at its end is left for the next block.
@@ -484,11 +484,11 @@ BLOCK = 1 << 24
 
 
 class Wanted(NamedTuple):
-    """What is to be read of a table: some columns, all of which must exist, or all (None).
+    """Columns to read of a table: some, all of which must exist, or all (None).
 
     Columns that are expected to hold `numbers` come as such where all cells of a block do, otherwise as they are
     written; `native` columns of Parquet files keep their type also where values are missing, so that whole numbers stay
-    whole; `nested` says whether a cell of a Parquet file may hold a list or an object.
+    whole; with `nested`, a cell of a Parquet file may hold a list or an object.
     """
 
     columns: Sequence[str] | None = None
@@ -498,7 +498,7 @@ class Wanted(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Successive rows of a file that have not been read yet; the same whoever reads them."""
+    """Successive rows of a file that have not been read yet; the same in every process."""
 
     start: int  # from this byte of a text file, or row group of a Parquet file
     stop: int  # to this one

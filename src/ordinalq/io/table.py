@@ -112,7 +112,7 @@ class TableFile:
 
     @property
     def path(self) -> Path:
-        """Where the bytes are."""
+        """Path of the file, or of its local copy."""
         return self._source.path
 
     def state(self) -> list[Any]:
@@ -182,7 +182,7 @@ class TableFile:
         return wanted._replace(columns=inner or self.inner_columns()[:1])
 
     def _frame(self, part: Part, start: int, stop: int, wanted: Wanted) -> pd.DataFrame:
-        """Return rows of a part as a frame; whoever finds a mistake in it can say where it is."""
+        """Return rows of a part as a frame, whose index and attribute ``where`` serve messages about wrong cells."""
         if isinstance(part.table, pd.DataFrame):
             frame = part.table.iloc[start:stop].copy()
         else:
@@ -256,7 +256,7 @@ def format_of(name: str) -> str | None:
 
 
 def nullable(kind: Any) -> Any:
-    """Return a type of pandas that holds whole numbers, or true and false, and gaps."""
+    """Return a type of pandas for whole numbers, or true and false, with missing values."""
     if pa.types.is_integer(kind):
         return pd.UInt64Dtype() if pa.types.is_uint64(kind) else pd.Int64Dtype()
     return pd.BooleanDtype() if pa.types.is_boolean(kind) else None
@@ -393,7 +393,7 @@ class Table:
     ) -> Iterator[pd.DataFrame]:
         """Yield the rows in chunks; the index of each frame is the line (or row, in Parquet) of its file.
 
-        What is read is said by :class:`Wanted`; how far that is, by :mod:`ordinalq._utils.progress`.
+        :class:`Wanted` describes the arguments. Progress is reported through :mod:`ordinalq._utils.progress`.
         """
         wanted = Wanted(columns, numbers, native, nested)
         seen: set[str] = set()

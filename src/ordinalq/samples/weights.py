@@ -1,8 +1,9 @@
 r"""Weights of items and their effective number.
 
-Survey weights say how many items of a population an item stands for, Monte-Carlo weights how likely it is; a mean with
-weights w is as precise as one of (sum w)^2 / sum w^2 items without, and this effective size is the N of variances.
-Their unit does not matter. Frequency weights say how often a row was seen: it stands for w items, and N is the sum.
+A survey weight is the number of items of a population that an item represents, a Monte-Carlo weight is its
+probability up to a factor. A mean with weights w is as precise as one of (sum w)^2 / sum w^2 items without weights;
+this effective size is the N of variances. The unit of the weights has no effect. A frequency weight is the number of
+equal rows: a row is w items, and N is the sum.
 """
 
 import inspect
@@ -37,7 +38,7 @@ class Weights:
 
     @property
     def squares(self) -> Floats:
-        """Share of each item in sum w^2, (N,): w^2, or w where it is w items of weight one."""
+        """Summand of each item in sum w^2, (N,): w^2, or w if a row is w items of weight one."""
         return self.values if self.counts_items else self.values**2
 
     def take(self, rows: Any) -> "Weights":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -61,7 +62,7 @@ PAIRS = (1, 2)  # words, and pairs of words
 
 
 class TypedColumns(TransformerMixin, BaseEstimator):
-    """Takes the columns it knows of a table in their order, and reads them by kind, see `ordinalq.io.columns`.
+    """Select columns of a table in the order of training, and read them by kind, see `ordinalq.io.columns`.
 
     ``categories_`` are those of the training table, by column.
     """
@@ -138,7 +139,7 @@ class Words(TfidfVectorizer):
         ids = np.frombuffer(words, dtype=np.int64) if words else np.empty(0, dtype=np.int64)
         row = np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends))
         first, second = ids[:-1], ids[1:]
-        # Words that are no terms, nor in any, have the number -1.
+        # Words that are in no term have the number -1.
         are_pairs = (row[:-1] == row[1:]) & (first >= 0) & (second >= 0)
         pairs = first[are_pairs] * len(numbers) + second[are_pairs]
         row = np.concatenate([row, row[:-1][are_pairs]])
@@ -206,9 +207,9 @@ class _Terms(NamedTuple):
 
     vocabulary: dict[str, int]
     numbers: _Numbers
-    columns: Index  # of words by their numbers, and -1 at the end for other words
+    columns: npt.NDArray[np.int32]  # of words by their numbers, and -1 at the end for other words
     codes: Index  # ascending
-    of_codes: Index
+    of_codes: npt.NDArray[np.int32]
 
     @classmethod
     def of(cls, vocabulary: dict[str, int]) -> "_Terms":
@@ -225,7 +226,7 @@ class _Terms(NamedTuple):
         return cls(vocabulary, numbers, columns, codes[order], np.array(list(pairs.values()), dtype=np.int32)[order])
 
     def pair_columns(self, pairs: Index) -> Index:
-        """Return the columns of pairs, -1 for those that are no terms."""
+        """Return the columns of pairs, -1 for pairs that are not terms."""
         if not len(self.codes):
             return np.full(len(pairs), -1)
         place = np.minimum(np.searchsorted(self.codes, pairs), len(self.codes) - 1)
@@ -253,7 +254,7 @@ def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
     if others:
         positions = np.flatnonzero([kind != "text" for kind in kinds.values()])
         steps.append(("other columns", table_encoder(frame[others], scale=True), positions))
-    # With words the matrix is sparse, whatever else is in it.
+    # With words the matrix is sparse, also if it has other columns.
     return ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)
 
 
@@ -268,7 +269,7 @@ MIN_ORDERED, MAX_ORDERED = 4, 7
 PART = 0.4
 # e(N) = a + b / sqrt(N): from the errors at PART N and 2 PART N follows that at 2 N, in parts of their difference.
 GAIN = (1 - np.sqrt(0.5)) / (1 / np.sqrt(PART) - 1 / np.sqrt(2 * PART))
-# Numbers with more distinct values than this are no scale from which one could be missing.
+# Numbers with more distinct values than this are not a scale in which one could be missing.
 LONGEST_SCALE = 12
 
 
@@ -398,7 +399,7 @@ def absent(classes: Sequence[Any]) -> list[str]:
 
 
 def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -> list[tuple[str, str]]:
-    """Return what is said of a classifier and its labels: a word and a sentence each."""
+    """Return lines about a classifier and its labels: a word and a sentence each."""
     said = []
     if found is not None:
         always = f"always saying {found['largest']} would be right in {percent(found['largest_share'], 0)}"
@@ -726,7 +727,7 @@ class TableModel(BaseEstimator):
         return labels_needed(model.fitted(), _summary(model, frame, by, known), width, quantity, **how)
 
     def diagnose(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
-        """Report how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
+        """Report whether the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
         return diagnose(self.fitted(), _summary(self, frame, None, None, sample_weight, weight_type))
 
     @property
@@ -837,7 +838,7 @@ def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, 
 
 
 def _encoded(encoder: Any, table: Any, kinds: Mapping[str, str], name: str) -> Any:
-    """Fit the encoder and return what it makes of a table (N, ...); the error says which texts have no words."""
+    """Fit the encoder and return the encoded table (N, d); the error names columns of text without words."""
     try:
         return encoder.fit_transform(table)
     except ValueError as error:
