@@ -85,7 +85,20 @@ FRAME = "a pandas or polars frame, because the model takes its columns"
 
 
 def as_pandas(frame: Any, expected: str = FRAME) -> pd.DataFrame:
-    """Return a pandas or polars frame as a pandas frame; the error names the type that was `expected`."""
+    """Return a pandas or polars frame as a pandas frame; the error names the type that was `expected`.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame
+        Table.
+    expected : str
+        Description of the expected type, for the error.
+
+    Returns
+    -------
+    frame : pandas.DataFrame
+        The same rows.
+    """
     if not isinstance(frame, pd.DataFrame):
         if not hasattr(frame, "to_pandas"):
             raise TypeError(f"frame must be {expected}, got {type(frame).__name__}.")
@@ -130,6 +143,18 @@ def as_words(column: Any) -> list[str | None]:
 
     None where missing.
 
+    Parameters
+    ----------
+    column : array-like (N,)
+        Values of any type.
+
+    Returns
+    -------
+    words : list of str or None
+        Words.
+
+    Examples
+    --------
     >>> as_words([1, 1.0, " 1.0 ", "one", None, True, "TRUE"])
     ['1', '1', '1', 'one', None, 'True', 'True']
     """
@@ -171,7 +196,20 @@ def _word(value: Any) -> str | None:
 
 
 def numbers(frame: pd.DataFrame, name: str) -> Floats:
-    """Return a column as floats (N,), NaN where missing; the error names the row that is not a number."""
+    """Return a column as floats (N,), NaN where missing; the error names the row that is not a number.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+
+    Returns
+    -------
+    values : ndarray (N,)
+        Floats.
+    """
     column = frame[name]
     if pd.api.types.is_datetime64_any_dtype(column):
         raise ValueError(f"{where(frame)}: expected numbers in column {name!r}, as in training, got dates.")
@@ -200,7 +238,20 @@ def refuse(frame: pd.DataFrame, name: str, bad: Mask, expected: str) -> None:
 
 
 def weights(frame: pd.DataFrame, name: str) -> Floats:
-    """Return the weights in a column of a table or of a chunk, (N,): finite numbers >= 0."""
+    """Return the weights in a column of a table or of a chunk, (N,): finite numbers >= 0.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+
+    Returns
+    -------
+    weights : ndarray (N,)
+        Weights.
+    """
     require_columns(frame.columns, [name], "the table")
     values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     refuse(frame, name, ~np.isfinite(values) | (values < 0), "a weight >= 0")
@@ -208,7 +259,20 @@ def weights(frame: pd.DataFrame, name: str) -> Floats:
 
 
 def probabilities(frame: pd.DataFrame, name: str) -> Floats:
-    """Return the probabilities in a column of a table or a chunk of one, (N,): in (0, 1], NaN if missing."""
+    """Return the probabilities in a column of a table or a chunk of one, (N,): in (0, 1], NaN if missing.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+
+    Returns
+    -------
+    values : ndarray (N,)
+        Probabilities.
+    """
     require_columns(frame.columns, [name], "the table")
     values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     unread = np.isnan(values) & ~missing_cells(frame[name], np.isnan(values))
@@ -253,7 +317,22 @@ def missing_cells(column: "pd.Series[Any]", unread: Mask) -> Mask:
 
 
 def dates(frame: pd.DataFrame, name: str, style: str = "") -> "pd.Series[Any]":
-    """Return a column as UTC times, NaT where missing; its style is a format such as "%m/%d/%Y", "" for ISO 8601."""
+    """Return a column as UTC times, NaT where missing; its style is a format such as "%m/%d/%Y", "" for ISO 8601.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+    style : str, default=""
+        Format such as "%m/%d/%Y"; "" is ISO 8601.
+
+    Returns
+    -------
+    times : pandas.Series (N,)
+        Times in UTC.
+    """
     column = frame[name]
     if pd.api.types.is_datetime64_any_dtype(column):
         return pd.to_datetime(column, utc=True)
@@ -267,7 +346,20 @@ def dates(frame: pd.DataFrame, name: str, style: str = "") -> "pd.Series[Any]":
 
 
 def texts(frame: pd.DataFrame, name: str) -> Array:
-    """Return a column as strings (N,), empty where missing."""
+    """Return a column as strings (N,), empty where missing.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+
+    Returns
+    -------
+    texts : ndarray (N,)
+        Strings.
+    """
     column = frame[name]
     if not is_words(column) and column.notna().any():
         if not isinstance(column.dtype, pd.CategoricalDtype):
@@ -284,7 +376,20 @@ def _text(value: Any) -> str:
 
 
 def categories(frame: pd.DataFrame, name: str) -> Array:
-    """Return a column as words (N,), NaN where missing."""
+    """Return a column as words (N,), NaN where missing.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+
+    Returns
+    -------
+    words : ndarray (N,)
+        Strings and NaN.
+    """
     return np.array([np.nan if word is None else word for word in as_words(frame[name])], dtype=object)
 
 
@@ -489,6 +594,18 @@ def typed(frame: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
 
     Texts: strings, empty where missing. Numbers: floats, NaN where missing. Dates: UTC, NaT where missing. Categories:
     strings, NaN where missing.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table.
+    kinds : dict of str to str
+        Kind of each column.
+
+    Returns
+    -------
+    frame : pandas.DataFrame (N, ...)
+        Columns in the order of `kinds`.
     """
     require_columns(frame.columns, list(kinds), where(frame))
     data: dict[str, Any] = {}
@@ -506,6 +623,16 @@ def natural(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table as read from a file with numbers and dates as such, and all other columns as they are.
 
     In a column of words, those such as "NA" are missing values if all else are numbers; otherwise they stay words.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table with text in its cells.
+
+    Returns
+    -------
+    frame : pandas.DataFrame (N, ...)
+        The same columns.
     """
     found = pd.DataFrame({name: _natural(frame, name) for name in frame.columns}, index=frame.index)
     found.attrs |= frame.attrs

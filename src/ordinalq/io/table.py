@@ -124,7 +124,7 @@ class TableFile:
         return list(dict.fromkeys([*self.inner_columns(), *self.fixed, *(one.target for one in self._fillings)]))
 
     def fill(self, filling: Filling) -> None:
-        """Let a column have values from elsewhere, after those that others have filled in."""
+        """Add values of a column that are not in the file, after earlier ones."""
         if self.format != "jsonl" and filling.target not in self.inner_columns():
             self._absent.add(filling.target)
         self._fillings.append(filling)
@@ -135,7 +135,7 @@ class TableFile:
             return self._reader.columns()
 
     def kinds(self) -> dict[str, str]:
-        """Return the kind of each column, where the file knows it."""
+        """Return the kind of each column of a Parquet file; empty for other formats."""
         return self._reader.kinds() if isinstance(self._reader, Parquet) else {}
 
     def blocks(self, wanted: Wanted) -> Iterator[Block]:
@@ -149,11 +149,24 @@ class TableFile:
         return self.format in BINARY or (is_utf8(self._encoding) and not self._source.packing)
 
     def light(self, block: Block) -> Block:
-        """Return a block as it is sent to another process: without its text, where that can be read `again`."""
+        """Return a block as it is sent to another process: without its text, if that can be read `again`."""
         return block._replace(text=None if self.again else block.text, rows=None)
 
     def frames(self, block: Block, wanted: Wanted) -> Iterator[tuple[pd.DataFrame, float]]:
-        """Yield the rows of a block in chunks, and the part of the block that has been read then."""
+        """Yield the rows of a block in chunks, and the part of the block that has been read then.
+
+        Parameters
+        ----------
+        block : Block
+            Rows to read.
+        wanted : Wanted
+            Columns to read.
+
+        Returns
+        -------
+        frames : iterator of (pandas.DataFrame, float)
+            Chunks, each with the part of the block that is read after it.
+        """
         with self._errors():
             for part in self._reader.parts(block, self._inner(wanted)):
                 n_rows = len(part.lines)
@@ -247,8 +260,20 @@ def open_file(
 
 
 def format_of(name: str) -> str | None:
-    """Return the format that the ending of a name says, None where it says none.
+    """Return the format by the extension of a name, None for an unknown one.
 
+    Parameters
+    ----------
+    name : str
+        Name of a file.
+
+    Returns
+    -------
+    format : str or None
+        One of the formats of :func:`open_table`.
+
+    Examples
+    --------
     >>> format_of("a.csv.gz"), format_of("b.PQ"), format_of("c.txt")
     ('csv', 'parquet', None)
     """
@@ -291,15 +316,15 @@ def open_table(
     Parameters
     ----------
     path : str or Path, or list of these
-        Its ending says the format (``.csv``, ``.tsv``, ``.xlsx``, ``.ods``, ``.jsonl``, ``.parquet``; text also
-        packed, with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``). "-" is the standard input; what comes from there or from
-        a pipe is first copied to a temporary file. A folder stands for all files in and below it, except those that
-        begin with "." or "_"; a pattern such as "reviews/*.parquet" for all files that match, with "**" for folders of
-        any depth. Folders with names such as "year=2024" are a column of that name. Files are read in the order of
-        their names, and must have the same columns. Addresses that begin with ``https://`` (a file) or ``s3://`` (a
-        file or folder) need the extra "remote"; Parquet is read in parts, other formats are copied first.
+        The extension determines the format: ``.csv``, ``.tsv``, ``.xlsx``, ``.ods``, ``.jsonl`` or ``.parquet``; text
+        also compressed, with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``. "-" is the standard input, which is first copied
+        to a temporary file, as is a pipe. A folder means all files in and below it, except those that begin with "." or
+        "_". A pattern such as "reviews/*.parquet" means all files that match, with "**" for folders of any depth.
+        Folders with names such as "year=2024" are a column of that name. Files are read in the order of their names,
+        and must have the same columns. Addresses that begin with ``https://`` (a file) or ``s3://`` (a file or folder)
+        need the extra "remote"; Parquet is read in parts, other formats are copied first.
     format : {"csv", "tsv", "jsonl", "parquet", "excel"}, default=None
-        Needed if the ending does not tell the format.
+        Needed if the extension does not determine the format.
     encoding : str, default="utf-8"
         Encoding of text files.
     quoting : {"auto", "minimal", "none"}, default="auto"
@@ -310,6 +335,11 @@ def open_table(
         Gigabytes of standard input or of a pipe that are copied at most.
     sheet : str, default=None
         Name of a sheet of an Excel or OpenDocument file; None reads the first sheet that has cells.
+
+    Returns
+    -------
+    table : Table
+        Table whose rows have not been read.
     """
     given = [path] if isinstance(path, str | Path) else list(path)
     if not given:
@@ -349,16 +379,39 @@ class Table:
         return sum(file.n_bytes for file in self.files)
 
     def columns(self) -> list[str]:
-        """Return the names of the columns of the first file; for JSON lines, those of its first row."""
+        """Return the names of the columns of the first file; for JSON lines, those of its first row.
+
+        Returns
+        -------
+        names : list of str
+            Columns.
+        """
         return self.files[0].columns()
 
     def require(self, *columns: Sequence[str]) -> None:
-        """Raise an error if the table lacks columns of a list, one list after the other."""
+        """Raise an error if the table lacks columns of a list, one list after the other.
+
+        Parameters
+        ----------
+        *columns : list of str
+            Lists of required columns.
+        """
         for names in () if self.lacks_keys else columns:
             require_columns(self.columns(), names, self.name)
 
     def blocks(self, wanted: Wanted) -> Iterator[tuple[TableFile, Block]]:
-        """Yield blocks of rows, each with the file that can read it, here or in another process."""
+        """Yield blocks of rows, each with the file that can read it, here or in another process.
+
+        Parameters
+        ----------
+        wanted : Wanted
+            Columns to read.
+
+        Returns
+        -------
+        blocks : iterator of (TableFile, Block)
+            In the order of the files.
+        """
         before, kinds, empty = 0, self.files[0].kinds(), True
         for file in self.files:
             self._check(file, wanted, kinds)
@@ -370,7 +423,18 @@ class Table:
             raise ValueError(f"{self.files[-1].name}: expected rows, but the file has none after its header.")
 
     def pieces(self, wanted: Wanted) -> Iterator[tuple[TableFile, Block | None]]:
-        """Yield what other machines can read: blocks, or whole files (None) where blocks cannot be found again."""
+        """Yield pieces for other machines: blocks, or whole files (None) if blocks cannot be found again.
+
+        Parameters
+        ----------
+        wanted : Wanted
+            Columns to read.
+
+        Returns
+        -------
+        pieces : iterator of (TableFile, Block or None)
+            Pieces of the table.
+        """
         for file in self.files:
             if not file.again:
                 yield file, None
@@ -394,6 +458,22 @@ class Table:
         """Yield the rows in chunks; the index of each frame is the line (or row, in Parquet) of its file.
 
         :class:`Wanted` describes the arguments. Progress is reported through :mod:`ordinalq._utils.progress`.
+
+        Parameters
+        ----------
+        columns : list of str, default=None
+            Columns to read; None reads all.
+        numbers : collection of str, default=()
+            Columns that are numbers if all cells of a block are.
+        native : collection of str, default=()
+            Columns of Parquet files that keep their type.
+        nested : bool, default=False
+            Allow cells of Parquet files that hold lists or objects.
+
+        Returns
+        -------
+        chunks : iterator of pandas.DataFrame
+            Rows in the order of the files.
         """
         wanted = Wanted(columns, numbers, native, nested)
         seen: set[str] = set()
@@ -410,7 +490,20 @@ class Table:
         self.check_seen(wanted, seen)
 
     def read(self, columns: Sequence[str] | None = None, *, nested: bool = False) -> pd.DataFrame:
-        """Read the whole table, see :meth:`chunks`."""
+        """Read the whole table, see :meth:`chunks`.
+
+        Parameters
+        ----------
+        columns : list of str, default=None
+            Columns to read; None reads all.
+        nested : bool, default=False
+            Allow cells of Parquet files that hold lists or objects.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            All rows.
+        """
         chunks = list(self.chunks(columns, nested=nested))
         table = pd.concat(chunks) if len(chunks) > 1 else chunks[0]
         table.index.name = chunks[0].index.name

@@ -238,6 +238,18 @@ def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
 
     Texts become TF-IDF weights of words and pairs of words, at most 50,000 of each column; all else goes the way of
     :func:`ordinalq.io.encoder.table_encoder`, numbers being scaled to unit variance.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Typed training table.
+    kinds : dict of str to str
+        Kind of each column.
+
+    Returns
+    -------
+    encoder : ColumnTransformer
+        Unfitted.
     """
     texts = [name for name, kind in kinds.items() if kind == "text"]
     others = [name for name, kind in kinds.items() if kind != "text"]
@@ -258,7 +270,7 @@ def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str]) -> Any:
     return ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)
 
 
-# Quality of the classifier What its held-out votes are worth, next to saying always the same.
+# Quality of the classifier on held-out items, compared with a constant class.
 
 
 # A class with fewer labelled items is called rare: its column of M scatters by .1 and more.
@@ -280,6 +292,22 @@ def quality(quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None =
     largest; distance, and that of the median class: mean absolute error in classes of both; rare: labels with fewer
     than 30 items, and how many these are; twice: accuracy to expect with twice as many labels (None: unknown, since
     there are too few items).
+
+    Parameters
+    ----------
+    quantifier : Quantifier
+        Fitted.
+    X : array-like (N, d)
+        Encoded training items.
+    codes : ndarray (N,)
+        Classes of the items.
+    groups : ndarray (N,), default=None
+        Groups of the items, which stay together in folds.
+
+    Returns
+    -------
+    found : dict or None
+        The values above by name; None if there is no classifier.
     """
     S = getattr(getattr(quantifier, "classifier_", None), "held_out_scores_", None)
     if S is None:
@@ -464,7 +492,7 @@ class TableModel(BaseEstimator):
     target_ : str
         Column of the labels.
     quality_ : dict or None
-        How good the classifier is, see :func:`ordinalq.tables.model.quality`.
+        Quality of the classifier, see :func:`ordinalq.tables.model.quality`.
     unused_ : dict of str to str
         Columns that are not used, each with the reason. Empty if columns were named.
     n_items_, n_skipped_, n_groups_ : int
@@ -529,8 +557,8 @@ class TableModel(BaseEstimator):
             Column of the labels.
         by : str or list of str, default=None
             Columns of groups, or periods such as "date:month": held-out scores then come from models that have seen no
-            item of the group, and the quantifier learns how groups differ. They are not learned from unless they are
-            named as columns to use; rows without a group are one group.
+            item of the group, and the quantifier learns differences between groups. They are not features unless they
+            are named as such; rows without a group are one group.
         classes : list, default=None
             Labels in ascending order; numbers and words of common scales, such as "unhappy" to "happy", need none.
         class_values : list or dict, default=None
@@ -540,9 +568,14 @@ class TableModel(BaseEstimator):
         sample_weight : str, default=None
             Column of weights of the rows, which is not learned from; rows of weight zero are left out.
         weight_type : {"survey", "frequency"}, default="survey"
-            What weights are, see :meth:`ordinalq.PACC.fit`.
+            Type of the weights, see :meth:`ordinalq.PACC.fit`.
         tidy_groups : bool, default=False
             Merge groups whose names differ only in case and blanks. A warning counts them otherwise.
+
+        Returns
+        -------
+        self : TableModel
+            Fitted.
         """
         if not isinstance(target, str):
             raise TypeError(f"target must be the name of a column, got {type(target).__name__}. Pass target='stars'.")
@@ -601,7 +634,18 @@ class TableModel(BaseEstimator):
         return self
 
     def asked_columns(self, target: str) -> list[str]:
-        """Return the columns to learn from, none if all are."""
+        """Return the columns that were named to learn from.
+
+        Parameters
+        ----------
+        target : str
+            Column of the labels, which must not be among them.
+
+        Returns
+        -------
+        columns : list of str
+            Named columns; empty if all columns are used.
+        """
         for name, given in (("text", self.text), ("features", self.features), ("categories", self.categories)):
             if isinstance(given, str):
                 raise TypeError(f"{name} must be a list of columns, got the text {given!r}; write {name}=[{given!r}].")
@@ -638,21 +682,64 @@ class TableModel(BaseEstimator):
         return {name: kind for name, kind in kinds.items() if name not in others}
 
     def fitted(self) -> Quantifier:
-        """Return the quantifier that answers."""
+        """Return the fitted quantifier.
+
+        Returns
+        -------
+        quantifier : Quantifier
+            Fitted quantifier, ``quantifier_``.
+        """
         check_is_fitted(self, "quantifier_")
         return self.quantifier_
 
     def encode(self, frame: Any) -> Any:
-        """Return what the quantifier takes for items, (N, d)."""
+        """Encode rows as input of the quantifier, (N, d).
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+
+        Returns
+        -------
+        X : ndarray or sparse array (N, d)
+            Encoded rows.
+        """
         check_is_fitted(self, "quantifier_")
         return self.encoder_.transform(self.columns_.transform(frame))
 
     def scores(self, frame: Any) -> Floats:
-        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`."""
+        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+
+        Returns
+        -------
+        S : ndarray (N, n) or (N, d)
+            Class scores, or features for methods on features.
+        """
         return np.asarray(self.fitted().scores(self.encode(frame)), dtype=np.float64)
 
     def predict(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
-        """Estimate the class distribution of all rows as one sample, (n,); weights as in :meth:`predict_groups`."""
+        """Estimate the class distribution of all rows as one sample, (n,); weights as in :meth:`predict_groups`.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+        sample_weight : str or array-like (N,), default=None
+            Weights of the rows, or their column.
+        weight_type : {"survey", "frequency"}, default="survey"
+            Type of the weights, see :meth:`ordinalq.PACC.fit`.
+
+        Returns
+        -------
+        p : ndarray (n,)
+            Estimated distribution.
+        """
         return np.asarray(
             distributions(self.fitted().solve(_summary(self, frame, None, None, sample_weight, weight_type)))[0]
         )
@@ -693,9 +780,14 @@ class TableModel(BaseEstimator):
         sample_weight : str or array-like (N,), default=None
             Weights of the rows, or their column.
         weight_type : {"survey", "frequency"}, default="survey"
-            What weights are, see :meth:`ordinalq.PACC.predict_groups`.
+            Type of the weights, see :meth:`ordinalq.PACC.predict_groups`.
         tidy_groups : bool, default=False
             Merge groups whose names differ only in case and blanks. A warning counts them otherwise.
+
+        Returns
+        -------
+        estimates : Estimates
+            Distributions of the groups, with intervals if `level` is given.
         """
         model = model_for(self, by)
         summary = _summary(model, frame, by, labels, sample_weight, weight_type, label_inclusion)
@@ -705,7 +797,25 @@ class TableModel(BaseEstimator):
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
     def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
-        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`."""
+        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+        level : float, default=0.95
+            Level of the intervals.
+        by : str, list of str, array-like (N,) or frame (N, k), default=None
+            Columns of the groups, periods such as "date:month", or the groups themselves. None takes all rows as
+            one sample.
+        **how
+            Further arguments of :meth:`predict_groups`.
+
+        Returns
+        -------
+        estimates : Estimates
+            Distributions with intervals.
+        """
         return self.predict_groups(frame, by, level=check_level(level), **how)
 
     def predict_items(self, frame: Any, by: Any = None) -> Floats:
@@ -713,6 +823,19 @@ class TableModel(BaseEstimator):
 
         See :meth:`ordinalq.PACC.predict_items`. `by` names columns of groups without missing values, or has the
         groups themselves; None takes all rows as one sample.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+        by : str, list of str, array-like (N,) or frame (N, k), default=None
+            Columns of the groups, periods such as "date:month", or the groups themselves. None takes all rows as
+            one sample.
+
+        Returns
+        -------
+        P : ndarray (N, n)
+            Posterior probabilities of the rows.
         """
         groups = None if by is None else _group_values(self.fitted(), frame, by)
         return self.fitted().predict_items(self.encode(frame), groups)
@@ -720,14 +843,48 @@ class TableModel(BaseEstimator):
     def labels_needed(
         self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
     ) -> LabelsNeeded:
-        """Return how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
+        """Return the number of rows to label in each group, see :meth:`ordinalq.PACC.labels_needed`.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+        by : str, list of str, array-like (N,) or frame (N, k)
+            Columns of the groups, periods such as "date:month", or the groups themselves.
+        width : float, default=0.05
+            Upper minus lower bound of the interval to reach: in classes for the mean class, in prevalence for a class.
+        quantity : "mean" or a class, default="mean"
+            Interval of the mean class, or of the prevalence of a class.
+        **how
+            Further arguments of :meth:`ordinalq.PACC.labels_needed`; `labels` has the labels of some rows.
+
+        Returns
+        -------
+        needed : LabelsNeeded
+            Numbers of rows to label.
+        """
         labels = how.pop("labels", None)
         known = [None] * len(frame) if labels is None else labels
         model = model_for(self, by)
         return labels_needed(model.fitted(), _summary(model, frame, by, known), width, quantity, **how)
 
     def diagnose(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
-        """Report whether the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
+        """Report whether the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+        sample_weight : str or array-like (N,), default=None
+            Weights of the rows, or their column.
+        weight_type : {"survey", "frequency"}, default="survey"
+            Type of the weights, see :meth:`ordinalq.PACC.fit`.
+
+        Returns
+        -------
+        diagnosis : Diagnosis
+            Tests and warnings.
+        """
         return diagnose(self.fitted(), _summary(self, frame, None, None, sample_weight, weight_type))
 
     @property
@@ -737,7 +894,15 @@ class TableModel(BaseEstimator):
         return dict(self.columns_.kinds)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model to a file, see :func:`ordinalq.save_model`."""
+        """Write the model to a file, see :func:`ordinalq.save_model`.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write, usually ``something.oq``.
+        overwrite : bool, default=False
+            Replace a file that is not a model.
+        """
         save_model(self, path, overwrite=overwrite)
 
 

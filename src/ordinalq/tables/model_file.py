@@ -778,7 +778,18 @@ def load_model_and_info(path: str | Path, *, trusted: Sequence[str] = ()) -> tup
 
 
 def read_info(path: str | Path) -> ModelInfo:
-    """Return what a model file says about itself; the model is checked against its checksum, but not loaded."""
+    """Return the description in a model file; the model is checked against its checksum, but not loaded.
+
+    Parameters
+    ----------
+    path : str or Path
+        Model file.
+
+    Returns
+    -------
+    info : ModelInfo
+        Description of the model; nothing else is read.
+    """
     path = Path(path)
     meta, payload = _read(path)
     info = check_meta(meta, payload, path)
@@ -787,7 +798,18 @@ def read_info(path: str | Path) -> ModelInfo:
 
 
 def is_model(path: Path) -> bool:
-    """Return whether a file looks like one of `save_model`, of any version."""
+    """Return whether a file looks like one of `save_model`, of any version.
+
+    Parameters
+    ----------
+    path : str or Path
+        File.
+
+    Returns
+    -------
+    found : bool
+        True for a model file.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             return {META, PAYLOAD} <= set(archive.namelist())
