@@ -41,7 +41,7 @@ class Weights:
         Returns
         -------
         weights : Weights or None
-            None if there are no weights.
+            None without weights.
         """
         check_choice("weight_type", kind, KINDS)
         return None if sample_weight is None else cls(check_weights(sample_weight, n_items), kind)

@@ -307,7 +307,7 @@ def quality(quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None =
     Returns
     -------
     found : dict or None
-        The values above by name; None if there is no classifier.
+        The values above by name; None without a classifier.
     """
     S = getattr(getattr(quantifier, "classifier_", None), "held_out_scores_", None)
     if S is None:
