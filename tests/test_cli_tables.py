@@ -252,7 +252,7 @@ def test_kinds_of_columns_are_found(mixed_model):
     }
     assert oq.load_model(mixed_model).unused_ == {
         "stars": "the target",
-        "code": "it has 300 different values in 300 rows and is no text",
+        "code": "it has 300 different values in 300 rows and is not text",
         "day": "a date",
     }
     assert info.target == "stars"

@@ -19,10 +19,11 @@ import pandas as pd
 import platformdirs
 import pytest
 from hostile_archives import tar_of, zip_of
+from lequa_files import texts, write_archives
 from numpy.testing import assert_allclose, assert_array_equal
 
 import ordinalq as oq
-from ordinalq.datasets import CATALOG, amazon, download, fact, regression, text
+from ordinalq.datasets import CATALOG, amazon, download, fact, lequa, regression, text
 from ordinalq.datasets.download import fetch, find_local
 
 
@@ -781,6 +782,22 @@ def test_rows_in_two_parts_are_reported(tmp_path, vectors, caplog):
     assert "1 rows occur in two of training, validation and test" in caplog.text
 
 
+def test_lequa_is_fetched_from_its_record(server, monkeypatch, tmp_path, rng):
+    write_archives(tmp_path, texts(rng))
+    files = []
+    for path in sorted(tmp_path.glob("*.zip")):
+        server.files[path.name] = path.read_bytes()
+        checksum = f"md5:{hashlib.md5(path.read_bytes()).hexdigest()}"
+        files.append({"key": path.name, "checksum": checksum, "links": {"self": f"{server.url}/{path.name}"}})
+    monkeypatch.setattr(download, "ZENODO", f"{server.url}/records")
+    server.files[f"records/{lequa.RECORD}"] = json.dumps({"files": files}).encode()
+    fetched, local = oq.datasets.load_lequa(), oq.datasets.load_lequa(tmp_path)
+    assert_array_equal(fetched.test.X, local.test.X)
+    server.files[f"records/{lequa.RECORD}"] = json.dumps({"files": files[:1]}).encode()
+    with pytest.raises(ValueError, match=r"expected T3\.train_dev\.zip, got T3\.test\.zip; put T3\.train_dev\.zip"):
+        download.zenodo_files(lequa.RECORD, lequa.ARCHIVES, "put T3.train_dev.zip there")
+
+
 def test_zenodo_record_without_an_archive_is_explained(server, monkeypatch):
     monkeypatch.setattr(download, "ZENODO", f"{server.url}/records")
     server.files[f"records/{amazon.RECORD}"] = json.dumps({"files": [{"key": "readme.md"}]}).encode()
@@ -932,6 +949,7 @@ PUBLISHED = {
     "amazon-oq-bk-tfidf": ("Books.json.gz", "reviews_Books.json.gz", "Books_5.json.gz", "reviews_Books_5.json.gz"),
     "amazon-oq-bk-roberta": ("Books.json.gz", "reviews_Books.json.gz"),
     "fact-oq": ("gamma_simulations_facttools_dl2.hdf5",),
+    "lequa2024-t3": ("T3.train_dev.zip",),
 }
 
 
@@ -953,6 +971,8 @@ def write_published(path, dataset, rng, vectors):
         path.write_bytes((zip_of if path.suffix == ".zip" else tar_of)(vectors[0]))
     elif dataset == "fact-oq":
         hdf5_of(path, events(rng))
+    elif dataset == "lequa2024-t3":
+        write_archives(path.parent, texts(rng))
     else:
         path.write_bytes(gzip.compress(json_lines([review(i, 1 + i % 5) for i in range(100)])))
 

@@ -171,7 +171,7 @@ EXTRAS = {
     "cli": ("cli", "dask", "spark"),
     "dask": ("dask",),
     "datasets": ("fact", "paper", "text"),
-    "io": ("excel", "tables"),
+    "io": ("excel", "remote", "tables"),
     "paper": ("dask", "paper"),
     "plot": ("plot",),
     "samples": ("tables",),
@@ -193,7 +193,7 @@ IMPORTED_AS = {
     "python-multipart": "python_multipart",
     "python-calamine": "python_calamine",
 }
-INCLUDED = {"starlette": "anyio", "pyspark": "py4j", "jinja2": "markupsafe"}
+INCLUDED = {"fsspec": "aiohttp", "starlette": "anyio", "pyspark": "py4j", "jinja2": "markupsafe"}
 # Callers bring them: they pass such objects, or name such a backend.
 BROUGHT = {"polars", "ray", "joblibspark"}
 

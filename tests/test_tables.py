@@ -3,6 +3,7 @@
 import datetime as dt
 import importlib
 import json
+import pickle
 import sys
 import types
 import warnings
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.naive_bayes import GaussianNB
 from summaries import predict_table
 
@@ -24,6 +26,7 @@ from ordinalq.io.table import open_table
 from ordinalq.samples.keys import Keys
 from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
 from ordinalq.tables.grouping import labelled_rows, tidied
+from ordinalq.tables.model import Words
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
 from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
@@ -581,3 +584,34 @@ def test_budget_best_adds_character_ngrams_of_text_and_survives_a_model_file(tmp
     path = tmp_path / "model.oq"
     models["best"].save(path)
     assert_allclose(oq.load_model(path).scores(frame), models["best"].scores(frame), atol=1e-12)
+
+
+WORDS = ["good", "bad", "Ärger", "ärger", "x", "don't", "2024", "日本", "naïve", "a_b", "İstanbul", "straße", "-", ""]
+
+
+def test_words_are_counted_as_scikit_learn_counts_them(rng):
+    def texts(n_texts):
+        lengths = rng.integers(0, 12, n_texts)
+        more = [*WORDS, *(f"word{i}" for i in range(40))]
+        return [rng.choice([" ", ", ", "\n"]).join(rng.choice(more, length)) for length in lengths]
+
+    train, new = texts(400), [*texts(100), "", "unseen words only", "good unseen bad"]
+    for min_df, max_features in ((2, 60), (1, None), (3, 500)):
+        how = {"ngram_range": (1, 2), "sublinear_tf": True, "min_df": min_df, "max_features": max_features}
+        ours, theirs = Words(**how, dtype=np.float32), TfidfVectorizer(**how, dtype=np.float32)
+        pairs = [(ours.fit_transform(train), theirs.fit_transform(train)), (ours.transform(new), theirs.transform(new))]
+        assert ours.vocabulary_ == theirs.vocabulary_
+        pairs.append((pickle.loads(pickle.dumps(ours)).transform(new), theirs.transform(new)))
+        for found, expected in pairs:
+            for part in ("indptr", "indices", "data"):
+                np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+        # The same object learns other texts.
+        np.testing.assert_array_equal(
+            ours.fit(new * 3).transform(train).data, theirs.fit(new * 3).transform(train).data
+        )
+
+
+def test_texts_without_words_are_an_error_as_in_scikit_learn():
+    for texts, message in ((["a", "-"], "empty vocabulary"), (["one two", "three four"], "no terms remain")):
+        with pytest.raises(ValueError, match=message):
+            Words(ngram_range=(1, 2), min_df=2).fit(texts)

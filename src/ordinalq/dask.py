@@ -36,6 +36,11 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
     **how
         `level`, `options`, `labels`, `drift`, `sample_weight` and `weight_type`, see
         :meth:`ordinalq.TableModel.predict_groups`; labels and weights are columns of the frame.
+
+    Returns
+    -------
+    estimates : Estimates
+        As of one machine.
     """
     task = core.prepared(model, frame.columns, by, **how)
     sent = _delayed(core.payload(task))
@@ -45,7 +50,20 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
 
 
 def read_table(task: core.Task, file: "Table") -> Any:
-    """Return the estimates or sums of a table in files that the workers can read, as the task says."""
+    """Return the estimates or sums of a table in files that the workers can read.
+
+    Parameters
+    ----------
+    task : Task
+        Model, groups and options, see :mod:`ordinalq.tables.engines`.
+    file : Table
+        Table in files.
+
+    Returns
+    -------
+    found : Estimates or Summary
+        As the task requires.
+    """
     task.reading.check(file)
     sent = _delayed(core.payload(task))
     return _finish(task, sent, [_step("read")(sent, *piece) for piece in file.pieces(task.reading.wanted)], file)

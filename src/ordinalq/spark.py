@@ -68,7 +68,22 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
 
 
 def read_table(task: core.Task, file: "Table", session: Any) -> Any:
-    """Return the estimates or sums of a table in files that the executors can read, as the task says."""
+    """Return the estimates or sums of a table in files that the executors can read.
+
+    Parameters
+    ----------
+    task : Task
+        Model, groups and options, see :mod:`ordinalq.tables.engines`.
+    file : Table
+        Table in files.
+    session : SparkSession
+        Session.
+
+    Returns
+    -------
+    found : Estimates or Summary
+        As the task requires.
+    """
     task.reading.check(file)
     sent = session.sparkContext.broadcast(core.payload(task))
     rows = [(0, f"{number:012d}", core.packed(piece)) for number, piece in enumerate(file.pieces(task.reading.wanted))]
@@ -82,7 +97,18 @@ def read_table(task: core.Task, file: "Table", session: Any) -> Any:
 
 
 def session(master: str | None) -> Any:
-    """Return a Spark session: that of the caller, or a new one with a master such as local[2]."""
+    """Return a Spark session: that of the caller, or a new one with a master such as local[2].
+
+    Parameters
+    ----------
+    master : str or None
+        Address of the master, such as "local[2]"; None uses that of Spark's settings.
+
+    Returns
+    -------
+    session : SparkSession
+        Active or new session.
+    """
     from pyspark.sql import SparkSession
 
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}

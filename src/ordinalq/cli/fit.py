@@ -56,9 +56,9 @@ def methods(json: JsonOption = False) -> None:
 @app.command()
 def fit(
     table: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
-            help="Labelled table: .csv, .tsv, .xlsx, .ods, .jsonl, .parquet, a folder or pattern; - is stdin."
+            help="Labelled table: .csv, .tsv, .xlsx, .ods, .jsonl, .parquet, a folder, pattern or address; - is stdin."
         ),
     ],
     target: Annotated[str, typer.Option(help="Column of the labels.")],
@@ -220,7 +220,7 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path, *, verbose: b
 def evaluate(
     model: ModelArgument,
     table: Annotated[
-        list[Path], typer.Argument(help="Labelled table that the model has not seen; - is standard input.")
+        list[str], typer.Argument(help="Labelled table that the model has not seen; - is standard input.")
     ],
     protocol: Annotated[
         str | None, typer.Option(help="How samples are drawn: app, app-oq:0.2 or npp; default: app, if not --by.")

@@ -16,7 +16,7 @@ from ordinalq.cli.options import QUIET, OneLine, app, one_line, say
 # Importing them has added their verbs, which the help lists in this order.
 VERBS = (
     *(fit.fit, predict.predict, predict.compare, predict.plan, fit.evaluate, fit.methods),
-    *(predict.page, paper.datasets, paper.extract, paper.reproduce, paper.report),
+    *(predict.page, paper.datasets, paper.extract, paper.reproduce, paper.lequa, paper.report),
 )
 app.registered_commands.sort(key=lambda verb: VERBS.index(verb.callback))
 

@@ -129,6 +129,34 @@ def _reproduce_benchmark(
 
 
 @app.command()
+def lequa(
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write, in the format of LeQua submissions.")],
+    methods: Annotated[str, typer.Option(help="Names of methods, comma-separated.")] = "OPACC,OEDy,SLD",
+    data: DataOption = None,
+    n_jobs: Annotated[int, typer.Option("--n-jobs", help="Number of workers; -1: all processors.")] = -1,
+) -> None:
+    """Estimate the test samples of LeQua 2024, task T3, and write a submission.
+
+    The method and its parameters are chosen by the mean NMD on the development samples.
+    """
+    from ordinalq.datasets.lequa import load_lequa, write_submission
+    from ordinalq.io.writing import check_output
+    from ordinalq.paper.benchmarks.lequa import estimate_test_samples
+
+    check_output(out)
+    dataset = load_lequa(data)
+    names = [name.strip() for name in methods.split(",")]
+    found = estimate_test_samples(dataset, names, n_jobs=n_jobs)
+    write_submission(out, found.P)
+    parameters = ", ".join(f"{name}={value}" for name, value in found.best["parameters"].items())
+    say(f"{found.best['method']}{f' ({parameters})' if parameters else ''}")
+    for pool, errors in (("development", found.best), ("test", found.errors)):
+        if errors:
+            say(f"{pool} samples: mean NMD {errors['nmd']:.5f}, macro-NMD {errors['macro_nmd']:.5f}")
+    say(f"{len(found.P):,} estimates in {out}")
+
+
+@app.command()
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Folders of finished experiments.")],
     out: Annotated[

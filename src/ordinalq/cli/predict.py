@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 # What several verbs ask: a model about a table, by groups. The options are written here once.
 
 
-MoreArgument = Annotated[list[Path] | None, typer.Argument(help="More files of the table.")]
+MoreArgument = Annotated[list[str] | None, typer.Argument(help="More files of the table.")]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,10 @@ class Job:
 
     model: ModelArgument
     table: Annotated[
-        Path, typer.Argument(help="Table of any size: a file, a folder, a pattern '*.parquet'; - is standard input.")
+        str,
+        typer.Argument(
+            help="Table of any size: a file, a folder, a pattern '*.parquet', https:// or s3://; - is stdin."
+        ),
     ]
     by: Annotated[
         str | None, typer.Option(help="Groups: a column, several as in a,b, or periods such as date:month.")

@@ -293,7 +293,7 @@ def load_vectors(data: str | Path | None, settings: str, random_state: int) -> D
     anchor = path if path.is_file() else path / "training_data.txt"
     if not anchor.exists():
         raise FileNotFoundError(f"{anchor}: no such file; the folder of the vectors must hold it.")
-    folder = cached_copy(anchor, "amazon-oq-bk")
+    folder = cached_copy("amazon-oq-bk", anchor)
     if not folder.is_dir():
         logger.info("%s: converting to distinct items and indices, once", path)
         convert_vectors(path, folder)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ordinalq.datasets import amazon, fact, regression
+from ordinalq.datasets import amazon, fact, lequa, regression
 from ordinalq.datasets.dataset import Dataset, check_settings
 from ordinalq.datasets.download import find_local
 
@@ -62,6 +62,8 @@ CATALOG = (
           "research use", amazon.REVIEW_FILES, amazon.load_roberta),
     Entry("fact-oq", "energies of simulated gamma rays, FACT telescope", fact.N_EVENTS, 20, 12, "FACT open data",
           fact.FILES, fact.load),
+    Entry("lequa2024-t3", "stars of product reviews, vectors and samples of LeQua 2024", None, 256, 5,
+          "see the record on Zenodo", lequa.FILES, lequa.load_lequa),
 )  # fmt: skip
 
 

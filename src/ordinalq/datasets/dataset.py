@@ -182,7 +182,8 @@ def _sample_table(samples: Samples) -> Any:
     import pyarrow as pa
 
     items = pa.LargeListArray.from_arrays(samples.offsets, samples.items)
-    return pa.table({"items": items, "prevalence": list(np.asarray(samples.prevalences))})
+    known = {} if samples.prevalences is None else {"prevalence": list(samples.prevalences)}
+    return pa.table({"items": items} | known)
 
 
 def _item_tables(items: Items, label: str, feature_names: tuple[str, ...]) -> Iterator[Any]:
@@ -412,7 +413,7 @@ class Dataset:
 
         ``train``, ``validation`` and ``test.parquet`` hold one row per item: its class in 0..n-1, then the features
         (sparse ones as the lists `feature` and `value`). ``samples_PROTOCOL_POOL.parquet`` holds one row per sample:
-        `items`, the 0-based rows of the pool, and `prevalence`. ``dataset.json`` describes the columns.
+        `items`, the 0-based rows of the pool, and `prevalence` if it is known. ``dataset.json`` describes the files.
 
         Parameters
         ----------

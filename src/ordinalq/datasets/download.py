@@ -52,11 +52,11 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("ordinalq"))
 
 
-def cached_copy(source: Path, name: str) -> Path:
-    """Return where in the cache is what was made from a file, under a name that another or a changed file never has."""
-    state = source.stat()
-    key = hashlib.sha256(f"{source.resolve()} {state.st_size} {state.st_mtime_ns}".encode()).hexdigest()[:16]
-    return cache_folder() / f"{key}-{name}"
+def cached_copy(name: str, *sources: Path) -> Path:
+    """Return the place in the cache of data made from files; changed or other files have another place."""
+    states = [(source.resolve(), source.stat()) for source in sources]
+    text = " ".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path, state in states)
+    return cache_folder() / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}-{name}"
 
 
 def find_local(patterns: Sequence[str], data: str | Path | None = None) -> Path | None:
@@ -180,7 +180,7 @@ def fetch_json(url: str, advice: str) -> Any:
 
 def zenodo_archive(record: int, name: str, advice: str) -> Path:
     """Fetch the only archive of a Zenodo record as `name` and its ending, with the sum that Zenodo states."""
-    files = fetch_json(f"{ZENODO}/{record}", advice).get("files", [])
+    files = _zenodo_record(record, advice)
     archives = [file for file in files if file["key"].endswith(ARCHIVES)]
     if len(archives) != 1:
         names = ", ".join(file["key"] for file in files) or "no file"
@@ -188,6 +188,20 @@ def zenodo_archive(record: int, name: str, advice: str) -> Path:
     [file] = archives
     ending = next(ending for ending in ARCHIVES if file["key"].endswith(ending))
     return fetch(file["links"]["self"], name + ending, file["checksum"])
+
+
+def zenodo_files(record: int, names: Sequence[str], advice: str) -> list[Path]:
+    """Fetch named files of a Zenodo record, with the checksums that Zenodo states."""
+    files = {file["key"]: file for file in _zenodo_record(record, advice)}
+    for name in names:
+        if name not in files:
+            raise ValueError(f"Zenodo record {record}: expected {name}, got {', '.join(files) or 'no file'}; {advice}.")
+    return [fetch(files[name]["links"]["self"], name, files[name]["checksum"]) for name in names]
+
+
+def _zenodo_record(record: int, advice: str) -> list[dict[str, Any]]:
+    files: list[dict[str, Any]] = fetch_json(f"{ZENODO}/{record}", advice).get("files", [])
+    return files
 
 
 def openml_file(data_id: int, file_name: str) -> Path:

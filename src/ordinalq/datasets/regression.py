@@ -141,7 +141,7 @@ def _read_news(data: str | Path | None) -> tuple[Floats, tuple[str, ...], list[s
 
 def _member(path: Path, name: str) -> Path:
     """Return a file of an archive, unpacked into the cache; any other path as it is."""
-    return extract(path, name, cached_copy(path, name)) if path.name.lower().endswith(ARCHIVES) else path
+    return extract(path, name, cached_copy(name, path)) if path.name.lower().endswith(ARCHIVES) else path
 
 
 # Comments that a blog post gets within a day, and how often an article is shared.

@@ -35,7 +35,7 @@ def is_missing(word: str | None) -> bool:
 # What other programs call a column without a name, which only numbers the rows.
 UNNAMED = ("", "__index_level_0__")
 
-# A line with more cells is hardly the header of a table; each column costs time and memory of its own.
+# A line with more cells is hardly the header of a table; each column costs time and memory.
 MAX_COLUMNS = 100_000
 
 
@@ -81,11 +81,24 @@ OUTLIER = 1e30
 
 
 # What a frame must be where a model reads it.
-FRAME = "a pandas or polars frame, because the model knows its columns"
+FRAME = "a pandas or polars frame, because the model takes its columns"
 
 
 def as_pandas(frame: Any, expected: str = FRAME) -> pd.DataFrame:
-    """Return a pandas or polars frame as one of pandas; the error says what was `expected`."""
+    """Return a pandas or polars frame as a pandas frame; the error names the type that was `expected`.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame
+        Table.
+    expected : str
+        Description of the expected type, for the error.
+
+    Returns
+    -------
+    frame : pandas.DataFrame
+        The same rows.
+    """
     if not isinstance(frame, pd.DataFrame):
         if not hasattr(frame, "to_pandas"):
             raise TypeError(f"frame must be {expected}, got {type(frame).__name__}.")
@@ -130,6 +143,18 @@ def as_words(column: Any) -> list[str | None]:
 
     None where missing.
 
+    Parameters
+    ----------
+    column : array-like (N,)
+        Values of any type.
+
+    Returns
+    -------
+    words : list of str or None
+        Words.
+
+    Examples
+    --------
     >>> as_words([1, 1.0, " 1.0 ", "one", None, True, "TRUE"])
     ['1', '1', '1', 'one', None, 'True', 'True']
     """
@@ -158,7 +183,7 @@ def _hashable(column: Any) -> Any:
 def _word(value: Any) -> str | None:
     if isinstance(value, str):  # nearly always, and the others are slow
         word = value.strip()
-        # As programs write whole numbers of columns with gaps.
+        # As programs write whole numbers of columns with missing values.
         is_whole = word.endswith(".0") and word[:-2].removeprefix("-").isdecimal()
         return word[:-2] if is_whole else EXCEL_WORDS.get(word, word)
     if value is None or pd.isna(value):
@@ -171,7 +196,20 @@ def _word(value: Any) -> str | None:
 
 
 def numbers(frame: pd.DataFrame, name: str) -> Floats:
-    """Return a column as floats (N,), NaN where missing; the error names the row that is not a number."""
+    """Return a column as floats (N,), NaN where missing; the error names the row that is not a number.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+
+    Returns
+    -------
+    values : ndarray (N,)
+        Floats.
+    """
     column = frame[name]
     if pd.api.types.is_datetime64_any_dtype(column):
         raise ValueError(f"{where(frame)}: expected numbers in column {name!r}, as in training, got dates.")
@@ -184,7 +222,7 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
         missing = np.isnan(values)
     else:
         values = parsed_numbers(column)
-        missing = np.isnan(values) & gaps(column, np.isnan(values))
+        missing = np.isnan(values) & missing_cells(column, np.isnan(values))
     bad = ~np.isfinite(values) & ~missing
     refuse(frame, name, bad, "a finite number" if np.isinf(values[bad][:1]).any() else "a number")
     refuse(frame, name, np.abs(values) > OUTLIER, f"a number below {OUTLIER:g}, not an outlier,")
@@ -200,7 +238,20 @@ def refuse(frame: pd.DataFrame, name: str, bad: Mask, expected: str) -> None:
 
 
 def weights(frame: pd.DataFrame, name: str) -> Floats:
-    """Return the weights in a column of a table or of a chunk, (N,): finite numbers >= 0."""
+    """Return the weights in a column of a table or of a chunk, (N,): finite numbers >= 0.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+
+    Returns
+    -------
+    weights : ndarray (N,)
+        Weights.
+    """
     require_columns(frame.columns, [name], "the table")
     values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     refuse(frame, name, ~np.isfinite(values) | (values < 0), "a weight >= 0")
@@ -208,10 +259,23 @@ def weights(frame: pd.DataFrame, name: str) -> Floats:
 
 
 def probabilities(frame: pd.DataFrame, name: str) -> Floats:
-    """Return the probabilities in a column of a table or a chunk of one, (N,): in (0, 1], NaN if missing."""
+    """Return the probabilities in a column of a table or a chunk of one, (N,): in (0, 1], NaN if missing.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+
+    Returns
+    -------
+    values : ndarray (N,)
+        Probabilities.
+    """
     require_columns(frame.columns, [name], "the table")
     values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    unread = np.isnan(values) & ~gaps(frame[name], np.isnan(values))
+    unread = np.isnan(values) & ~missing_cells(frame[name], np.isnan(values))
     refuse(frame, name, unread | (values <= 0) | (values > 1), "a probability in (0, 1], or none")
     return values
 
@@ -244,7 +308,7 @@ def _parsed_by_arrow(column: "pd.Series[Any]") -> Floats | None:
         return None
 
 
-def gaps(column: "pd.Series[Any]", unread: Mask) -> Mask:
+def missing_cells(column: "pd.Series[Any]", unread: Mask) -> Mask:
     """Return which of the cells that could not be read stand for a missing value: the empty ones, "NA" and the like."""
     found = np.zeros(len(column), dtype=bool)
     if unread.any():
@@ -253,7 +317,22 @@ def gaps(column: "pd.Series[Any]", unread: Mask) -> Mask:
 
 
 def dates(frame: pd.DataFrame, name: str, style: str = "") -> "pd.Series[Any]":
-    """Return a column as UTC times, NaT where missing; its style is a format such as "%m/%d/%Y", "" for ISO 8601."""
+    """Return a column as UTC times, NaT where missing; its style is a format such as "%m/%d/%Y", "" for ISO 8601.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+    style : str, default=""
+        Format such as "%m/%d/%Y"; "" is ISO 8601.
+
+    Returns
+    -------
+    times : pandas.Series (N,)
+        Times in UTC.
+    """
     column = frame[name]
     if pd.api.types.is_datetime64_any_dtype(column):
         return pd.to_datetime(column, utc=True)
@@ -262,12 +341,25 @@ def dates(frame: pd.DataFrame, name: str, style: str = "") -> "pd.Series[Any]":
     values = pd.to_datetime(column.astype(object), format=style or "ISO8601", utc=True, errors="coerce")
     unread = values.isna().to_numpy()
     example = pd.Timestamp("2024-01-31").strftime(style or "%Y-%m-%d")
-    refuse(frame, name, unread & ~gaps(column, unread), f"a date such as {example}")
+    refuse(frame, name, unread & ~missing_cells(column, unread), f"a date such as {example}")
     return values
 
 
 def texts(frame: pd.DataFrame, name: str) -> Array:
-    """Return a column as strings (N,), empty where missing."""
+    """Return a column as strings (N,), empty where missing.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+
+    Returns
+    -------
+    texts : ndarray (N,)
+        Strings.
+    """
     column = frame[name]
     if not is_words(column) and column.notna().any():
         if not isinstance(column.dtype, pd.CategoricalDtype):
@@ -284,7 +376,20 @@ def _text(value: Any) -> str:
 
 
 def categories(frame: pd.DataFrame, name: str) -> Array:
-    """Return a column as words (N,), NaN where missing."""
+    """Return a column as words (N,), NaN where missing.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table, or a chunk of one.
+    name : str
+        Column.
+
+    Returns
+    -------
+    words : ndarray (N,)
+        Strings and NaN.
+    """
     return np.array([np.nan if word is None else word for word in as_words(frame[name])], dtype=object)
 
 
@@ -303,7 +408,7 @@ MAX_CATEGORIES = 30
 # A column of strings is a text if it has more distinct values than a category may have, and at least this many words
 # on average.
 MIN_WORDS = 3
-# Strings of which more than this part is distinct are names of the rows if they are no texts.
+# Strings of which more than this part is distinct are names of the rows if they are not texts.
 MAX_DISTINCT = 0.5
 # If at least this part of the values are numbers, the words among them are mistakes.
 MOSTLY = 0.9
@@ -401,7 +506,7 @@ def _kind(frame: pd.DataFrame, name: str) -> tuple[str, str]:
     if distinct <= MAX_DISTINCT * len(words):
         return "category", ""
     return "", (
-        f"it has {frame[name].nunique()} different values in {len(frame)} rows and is no text; name it in text=[...] "
+        f"it has {frame[name].nunique()} different values in {len(frame)} rows and is not text; name it in text=[...] "
         "or categories=[...] to keep it"
     )
 
@@ -432,7 +537,7 @@ def date_style(frame: pd.DataFrame, name: str, example: str) -> str:
 def _date_style(words: "pd.Series[Any]", name: str) -> str:
     """Return "date:FORMAT" for dates with the day before or after the month, "" for other words.
 
-    Where both may be the day, a note says what to do.
+    If either number can be the day, a note with the remedy is logged.
     """
     style = _other_style(words)
     if style is None:
@@ -489,6 +594,18 @@ def typed(frame: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
 
     Texts: strings, empty where missing. Numbers: floats, NaN where missing. Dates: UTC, NaT where missing. Categories:
     strings, NaN where missing.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table.
+    kinds : dict of str to str
+        Kind of each column.
+
+    Returns
+    -------
+    frame : pandas.DataFrame (N, ...)
+        Columns in the order of `kinds`.
     """
     require_columns(frame.columns, list(kinds), where(frame))
     data: dict[str, Any] = {}
@@ -506,6 +623,16 @@ def natural(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table as read from a file with numbers and dates as such, and all other columns as they are.
 
     In a column of words, those such as "NA" are missing values if all else are numbers; otherwise they stay words.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Table with text in its cells.
+
+    Returns
+    -------
+    frame : pandas.DataFrame (N, ...)
+        The same columns.
     """
     found = pd.DataFrame({name: _natural(frame, name) for name in frame.columns}, index=frame.index)
     found.attrs |= frame.attrs
@@ -517,7 +644,7 @@ def _natural(frame: pd.DataFrame, name: str) -> Any:
     if not is_words(column) or not column.notna().any():
         return column
     values = parsed_numbers(column)
-    missing = gaps(column, np.isnan(values))
+    missing = missing_cells(column, np.isnan(values))
     words = column.notna().to_numpy() & missing
     if not (np.isnan(values) & ~missing).any() and not missing.all():
         if n_words := int(words.sum()):

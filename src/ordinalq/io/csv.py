@@ -44,8 +44,7 @@ class Delimited:
     """A table in a CSV or TSV file.
 
     Cells are separated by tabs, or by commas, or by semicolons if the first line has no comma, or as a first line such
-    as "sep=;" states. Whether quotes protect
-    what is in a cell is said by :func:`ordinalq.io.table.open_table`.
+    as "sep=;" states. :func:`ordinalq.io.table.open_table` describes the meaning of quotes.
     """
 
     def __init__(self, source: Source, encoding: str, tabs: bool, quoting: str) -> None:

@@ -20,12 +20,23 @@ CALENDAR = ("year", "month", "day", "day_of_week", "hour")
 
 
 def table_encoder(frame: pd.DataFrame, *, scale: bool = False) -> Any:
-    """Return an unfitted scikit-learn transformer that makes any table numbers (N, d) without gaps.
+    """Return an unfitted scikit-learn transformer that turns any table into numbers (N, d) without missing values.
 
-    Numbers: gaps are filled with the median, and a column says where they were. Dates: year, month, day, weekday, hour.
-    All else: one column per category, gaps being a category of their own; beyond 30 categories the rarest share a
-    column, and categories that were not seen in training go there too. With `scale`, numbers and dates get mean 0 and
-    variance 1, as linear classifiers want them.
+    Numbers: missing values become the median, and a column marks them. Dates: year, month, day, weekday, hour. All
+    else: one column per category, missing values being a category. Beyond 30 categories the rarest share a column, and
+    so do categories that were not in the training table.
+
+    Parameters
+    ----------
+    frame : DataFrame (N, ...)
+        Training table, for the types of its columns.
+    scale : bool, default=False
+        Scale numbers and dates to mean 0 and variance 1, for linear classifiers.
+
+    Returns
+    -------
+    transformer : ColumnTransformer
+        Unfitted.
     """
     # Pipelines load scikit-learn's progress bars, which `import ordinalq` has no use for.
     from sklearn.compose import make_column_transformer
@@ -69,7 +80,7 @@ def table_encoder(frame: pd.DataFrame, *, scale: bool = False) -> Any:
 def names_array(names: Sequence[Any]) -> Any:
     """Return names of columns as an array of texts of one length, which a model file holds as a whole.
 
-    Very long names, and what is no text, stay objects.
+    Very long names, and values that are not text, stay objects.
     """
     short = all(isinstance(name, str) and len(name) <= LONG_NAME for name in names)
     return np.array(names, dtype=str if short else object)
@@ -109,7 +120,7 @@ def to_float(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def to_object(frame: pd.DataFrame) -> pd.DataFrame:
-    """Make categories text, so that mixed columns can be sorted; gaps stay gaps."""
+    """Make categories text, so that mixed columns can be sorted; missing values stay missing."""
     frame = frame.astype(object)
     return frame.where(frame.isna(), frame.map(str)).where(frame.notna(), np.nan)
 

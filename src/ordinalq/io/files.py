@@ -7,15 +7,18 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import sys
 import tempfile
 import threading
+import uuid
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +66,7 @@ def packing(name: str) -> str:
 
 
 def unpacked(raw: IO[bytes], ending: str) -> Any:
-    """Return what an open file holds, as a file; `ending` says how it is packed."""
+    """Return the content of an open file as a file; `ending` is the extension of a compressed file, or ""."""
     if ending == ".zst":
         with require_extra("tables", "reading .zst files"):
             import pyarrow as pa
@@ -77,18 +80,84 @@ def unpacked(raw: IO[bytes], ending: str) -> Any:
     return raw
 
 
-class Source:
-    """A file that can be read as often as needed; what comes through a pipe is kept in a temporary file.
+# Remote files: addresses of object stores and web servers. The network is used for these addresses only.
 
-    The path "-" stands for the standard input. At most `max_spool` gigabytes are kept, and text must have lines. Errors
-    call it `name`; `path` is where the bytes are, of a temporary file that vanishes with the source; `packing` is the
-    ending of the name of a packed file, such as ".gz", or "".
+# A Path has one slash after the scheme.
+ADDRESS = re.compile(r"(s3|https?):/{1,2}(?=[^/])")
+
+
+def remote_address(path: str | Path) -> str | None:
+    """Return the address of a remote file, None for a local path.
+
+    >>> remote_address(Path("https://host/a.parquet")), remote_address("a.parquet")
+    ('https://host/a.parquet', None)
+    """
+    text = str(path)
+    return ADDRESS.sub(r"\1://", text, count=1) if ADDRESS.match(text) else None
+
+
+def shown_name(path: str | Path) -> str:
+    """Return the name of a file for messages; addresses are without passwords and parameters.
+
+    >>> shown_name("https://me:secret@host/a.csv?token=1"), shown_name("-")
+    ('https://host/a.csv', 'standard input')
+    """
+    if (address := remote_address(path)) is None:
+        return "standard input" if str(path) == STDIN else str(path)
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def remote_filesystem(address: str) -> tuple[Any, str]:
+    """Return a file system of fsspec for a remote address, and the path of the file in it."""
+    scheme = address.partition("://")[0]
+    with require_extra("remote", f"reading {scheme}:// files"):
+        import fsspec
+
+        if scheme == "s3":
+            from fsspec.implementations.arrow import ArrowFSWrapper
+            from pyarrow.fs import FileSystem
+        else:
+            import aiohttp  # noqa: F401
+    if scheme == "s3":
+        filesystem, path = FileSystem.from_uri(address)
+        return ArrowFSWrapper(filesystem), path
+    # Arrow decides which ranges it needs.
+    found: tuple[Any, str] = fsspec.core.url_to_fs(address, cache_type="none")
+    return found
+
+
+@contextmanager
+def reaching(address: str) -> Iterator[None]:
+    """Raise errors of the network as ConnectionError that names the file."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, ImportError, ValueError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise FileNotFoundError(f"{shown_name(address)}: no such file.") from error
+        raise
+    except Exception as error:  # each file system has its own
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ConnectionError(f"{shown_name(address)} cannot be read: {reason[:200]}") from error
+
+
+class Source:
+    """A file that can be read as often as needed.
+
+    The path "-" is the standard input; addresses begin with ``s3://``, ``https://`` or ``http://``. The content of a
+    pipe, and of a remote file other than Parquet, is copied to a temporary file, which is removed with the source. At
+    most `max_spool` gigabytes are copied, and text must have lines. ``name`` is for messages, ``path`` is the file or
+    its copy, ``address`` that of a remote Parquet file, and ``packing`` the extension of a compressed file or "".
     """
 
     def __init__(self, path: str | Path, format: str = "csv", max_spool: float = MAX_SPOOL) -> None:  # noqa: A002
-        self.name = "standard input" if str(path) == STDIN else str(path)
-        self.packing = packing(Path(path).name)
+        self.name = shown_name(path)
+        self.packing = packing(Path(self.name).name)
         self.path = Path(path)
+        self.address = remote_address(path)
+        if self.address is not None:
+            self._connect(self.address, format, max_spool)
+            return
         if str(path) == STDIN:
             self._spool(sys.stdin.buffer, format, max_spool)
             return
@@ -96,6 +165,39 @@ class Source:
         if not stat.S_ISREG(os.stat(path).st_mode):
             with open(path, "rb") as stream:
                 self._spool(stream, format, max_spool)
+
+    def _connect(self, address: str, format: str, max_spool: float) -> None:  # noqa: A002
+        """Find a remote Parquet file, whose parts are read when they are needed; copy any other file.
+
+        A Parquet file is copied too if its server cannot send ranges of bytes.
+        """
+        with reaching(address):
+            filesystem, path = remote_filesystem(address)
+            info = filesystem.info(path)
+            if info["type"] != "file":
+                raise FileNotFoundError
+            if format == "parquet" and info["size"] and info.get("partial", True):
+                # Without a time of modification a changed file cannot be recognized in a later run.
+                self._state = [self.name, info["size"], str(info.get("mtime") or uuid.uuid4().hex)]
+                return
+            with filesystem.open(path, "rb") as stream:
+                self._spool(stream, format, max_spool)
+        self.address = None
+
+    def seekable(self) -> Any:
+        """Return the local path, or a remote file that is open for reading at any place."""
+        if self.address is None:
+            return self.path
+        with reaching(self.address):
+            filesystem, path = remote_filesystem(self.address)
+            return filesystem.open(path, "rb", **({} if self.address.startswith("s3:") else {"size": self.n_bytes}))
+
+    def state(self) -> list[Any]:
+        """Return values that differ if the content differs: place, size and time of modification."""
+        if self.address is not None:
+            return self._state
+        stat = self.path.stat()
+        return [str(self.path.resolve()), stat.st_size, stat.st_mtime_ns]
 
     def _spool(self, stream: IO[bytes], format: str, max_spool: float) -> None:  # noqa: A002
         handle, name = tempfile.mkstemp(prefix="ordinalq-")
@@ -114,7 +216,7 @@ class Source:
     @property
     def n_bytes(self) -> int:
         """Size of the file."""
-        return self.path.stat().st_size
+        return int(self.state()[1])
 
 
 def check_readable(path: Path) -> None:
@@ -214,7 +316,7 @@ def encoding_problem(source: Source, encoding: str) -> str:
     return f"{source.name}: expected {encoding} text."
 
 
-# Rows of delimited text: where they end, and the slow reader that says what is wrong with one of them.
+# Rows of delimited text: the ends of rows, and a slow reader that finds the wrong row.
 
 
 MAX_CELL = 1 << 22
@@ -227,7 +329,7 @@ _limit = threading.Lock()
 
 
 class Dialect(NamedTuple):
-    """How cells are separated, and whether quotes around a cell are part of it."""
+    """Separator of cells, and whether quotes around a cell are not part of it."""
 
     separator: str
     quoted: bool
@@ -292,7 +394,7 @@ def _at_edges(block: bytes, quotes: Index, dialect: Dialect) -> bool:
 
 
 def exact_rows(block: bytes, dialect: Dialect, n_columns: int, first_line: int, name: str, *, final: bool) -> Rows:
-    """Read the rows of a block one by one; the error names the line that is no row of `n_columns` cells.
+    """Read the rows of a block one by one; the error names the line that does not have `n_columns` cells.
 
     The block is UTF-8, starts with a row, and its first line has the number `first_line` in the file of this name.
     Without `final`, an incomplete row at its end is left for the next block.
@@ -382,11 +484,11 @@ BLOCK = 1 << 24
 
 
 class Wanted(NamedTuple):
-    """What is to be read of a table: some columns, all of which must exist, or all (None).
+    """Columns to read of a table: some, all of which must exist, or all (None).
 
     Columns that are expected to hold `numbers` come as such where all cells of a block do, otherwise as they are
     written; `native` columns of Parquet files keep their type also where values are missing, so that whole numbers stay
-    whole; `nested` says whether a cell of a Parquet file may hold a list or an object.
+    whole; with `nested`, a cell of a Parquet file may hold a list or an object.
     """
 
     columns: Sequence[str] | None = None
@@ -396,7 +498,7 @@ class Wanted(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Successive rows of a file that have not been read yet; the same whoever reads them."""
+    """Successive rows of a file that have not been read yet; the same in every process."""
 
     start: int  # from this byte of a text file, or row group of a Parquet file
     stop: int  # to this one

@@ -115,7 +115,7 @@ class JsonLines:
                     kind = "a list" if isinstance(value, list) else "an object"
                     raise ValueError(
                         f"{self.source.name}, line {number}: expected one value in {name!r}, got {kind}; "
-                        "give it columns of its own, or leave it out with features=[...]."
+                        "split it into columns, or leave it out with features=[...]."
                     )
             rows.append(row)
             lines.append(number)

@@ -17,6 +17,7 @@ class Parquet:
         self.source = source
         self.batch_rows = batch_rows
         self.batch_bytes = batch_bytes
+        self._metadata: Any = None  # of a remote file, so that it is transferred once
 
     def columns(self) -> list[str]:
         """Return the names of the columns."""
@@ -97,11 +98,18 @@ class Parquet:
 
     def _open(self) -> Any:
         try:
-            return pq.ParquetFile(
-                self.source.path, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True
+            remote = self.source.address is not None
+            file = pq.ParquetFile(
+                self.source.seekable(),
+                metadata=self._metadata,
+                buffer_size=1 << 20,
+                pre_buffer=remote,  # requests ranges together
+                page_checksum_verification=True,
             )
+            self._metadata = file.metadata if remote else None
+            return file
         except (pa.ArrowException, OSError) as error:
-            if isinstance(error, PermissionError):
+            if isinstance(error, PermissionError | ConnectionError | FileNotFoundError):
                 raise
             raise self._unreadable(error) from error
 

@@ -35,6 +35,10 @@ from ordinalq.io.files import (
     encoding_problem,
     is_utf8,
     packing,
+    reaching,
+    remote_address,
+    remote_filesystem,
+    shown_name,
 )
 
 with require_extra("tables", "reading tables"):
@@ -108,15 +112,19 @@ class TableFile:
 
     @property
     def path(self) -> Path:
-        """Where the bytes are."""
+        """Path of the file, or of its local copy."""
         return self._source.path
+
+    def state(self) -> list[Any]:
+        """Return values that differ if the content differs, see :meth:`ordinalq.io.files.Source.state`."""
+        return self._source.state()
 
     def columns(self) -> list[str]:
         """Return the names of the columns; for JSON lines, those of the first row."""
         return list(dict.fromkeys([*self.inner_columns(), *self.fixed, *(one.target for one in self._fillings)]))
 
     def fill(self, filling: Filling) -> None:
-        """Let a column have values from elsewhere, after those that others have filled in."""
+        """Add values of a column that are not in the file, after earlier ones."""
         if self.format != "jsonl" and filling.target not in self.inner_columns():
             self._absent.add(filling.target)
         self._fillings.append(filling)
@@ -127,7 +135,7 @@ class TableFile:
             return self._reader.columns()
 
     def kinds(self) -> dict[str, str]:
-        """Return the kind of each column, where the file knows it."""
+        """Return the kind of each column of a Parquet file; empty for other formats."""
         return self._reader.kinds() if isinstance(self._reader, Parquet) else {}
 
     def blocks(self, wanted: Wanted) -> Iterator[Block]:
@@ -141,11 +149,24 @@ class TableFile:
         return self.format in BINARY or (is_utf8(self._encoding) and not self._source.packing)
 
     def light(self, block: Block) -> Block:
-        """Return a block as it is sent to another process: without its text, where that can be read `again`."""
+        """Return a block as it is sent to another process: without its text, if that can be read `again`."""
         return block._replace(text=None if self.again else block.text, rows=None)
 
     def frames(self, block: Block, wanted: Wanted) -> Iterator[tuple[pd.DataFrame, float]]:
-        """Yield the rows of a block in chunks, and the part of the block that has been read then."""
+        """Yield the rows of a block in chunks, and the part of the block that has been read then.
+
+        Parameters
+        ----------
+        block : Block
+            Rows to read.
+        wanted : Wanted
+            Columns to read.
+
+        Returns
+        -------
+        frames : iterator of (pandas.DataFrame, float)
+            Chunks, each with the part of the block that is read after it.
+        """
         with self._errors():
             for part in self._reader.parts(block, self._inner(wanted)):
                 n_rows = len(part.lines)
@@ -174,7 +195,7 @@ class TableFile:
         return wanted._replace(columns=inner or self.inner_columns()[:1])
 
     def _frame(self, part: Part, start: int, stop: int, wanted: Wanted) -> pd.DataFrame:
-        """Return rows of a part as a frame; whoever finds a mistake in it can say where it is."""
+        """Return rows of a part as a frame, whose index and attribute ``where`` serve messages about wrong cells."""
         if isinstance(part.table, pd.DataFrame):
             frame = part.table.iloc[start:stop].copy()
         else:
@@ -226,22 +247,33 @@ def open_file(
     check_real("max_spool", max_spool, low=0)
     if format is not None:
         check_choice("format", format, FORMATS)
-    if str(path) != STDIN:
+    if str(path) != STDIN and remote_address(path) is None:
         check_readable(Path(path))
     if format is None:
-        format = format_of(Path(path).name)  # noqa: A001
+        format = format_of(Path(shown_name(path)).name)  # noqa: A001
         if format is None:
-            shown = "standard input" if str(path) == STDIN else path
             raise ValueError(
-                f"{shown}: expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet (text also "
+                f"{shown_name(path)}: expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet (text also "
                 f"{', '.join(PACKED)}); give its format otherwise, such as format='csv'."
             )
     return TableFile(Source(path, format, max_spool), format, encoding, quoting, sheet)
 
 
 def format_of(name: str) -> str | None:
-    """Return the format that the ending of a name says, None where it says none.
+    """Return the format by the extension of a name, None for an unknown one.
 
+    Parameters
+    ----------
+    name : str
+        Name of a file.
+
+    Returns
+    -------
+    format : str or None
+        One of the formats of :func:`open_table`.
+
+    Examples
+    --------
     >>> format_of("a.csv.gz"), format_of("b.PQ"), format_of("c.txt")
     ('csv', 'parquet', None)
     """
@@ -249,7 +281,7 @@ def format_of(name: str) -> str | None:
 
 
 def nullable(kind: Any) -> Any:
-    """Return a type of pandas that holds whole numbers, or true and false, and gaps."""
+    """Return a type of pandas for whole numbers, or true and false, with missing values."""
     if pa.types.is_integer(kind):
         return pd.UInt64Dtype() if pa.types.is_uint64(kind) else pd.Int64Dtype()
     return pd.BooleanDtype() if pa.types.is_boolean(kind) else None
@@ -268,6 +300,7 @@ MISSING_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 FOLDER = re.compile(r"([^=]+)=(.*)")
 WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})")
 PATTERN = re.compile(r"[*?\[]")
+NO_TABLES = "expected a folder with .csv, .tsv, .xlsx, .ods, .jsonl or .parquet files, got none"
 
 
 def open_table(
@@ -283,14 +316,15 @@ def open_table(
     Parameters
     ----------
     path : str or Path, or list of these
-        Its ending says the format (``.csv``, ``.tsv``, ``.xlsx``, ``.ods``, ``.jsonl``, ``.parquet``; text also
-        packed, with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``). "-" is the standard input; what comes from there or from
-        a pipe is first copied to a temporary file. A folder stands for all files in and below it, except those that
-        begin with "." or "_"; a pattern such as "reviews/*.parquet" for all files that match, with "**" for folders of
-        any depth. Folders with names such as "year=2024" are a column of that name. Files are read in the order of
-        their names, and must have the same columns.
+        The extension determines the format: ``.csv``, ``.tsv``, ``.xlsx``, ``.ods``, ``.jsonl`` or ``.parquet``; text
+        also compressed, with ``.gz``, ``.bz2``, ``.xz`` or ``.zst``. "-" is the standard input, which is first copied
+        to a temporary file, as is a pipe. A folder means all files in and below it, except those that begin with "." or
+        "_". A pattern such as "reviews/*.parquet" means all files that match, with "**" for folders of any depth.
+        Folders with names such as "year=2024" are a column of that name. Files are read in the order of their names,
+        and must have the same columns. Addresses that begin with ``https://`` (a file) or ``s3://`` (a file or folder)
+        need the extra "remote"; Parquet is read in parts, other formats are copied first.
     format : {"csv", "tsv", "jsonl", "parquet", "excel"}, default=None
-        Needed if the ending does not tell the format.
+        Needed if the extension does not determine the format.
     encoding : str, default="utf-8"
         Encoding of text files.
     quoting : {"auto", "minimal", "none"}, default="auto"
@@ -301,6 +335,11 @@ def open_table(
         Gigabytes of standard input or of a pipe that are copied at most.
     sheet : str, default=None
         Name of a sheet of an Excel or OpenDocument file; None reads the first sheet that has cells.
+
+    Returns
+    -------
+    table : Table
+        Table whose rows have not been read.
     """
     given = [path] if isinstance(path, str | Path) else list(path)
     if not given:
@@ -310,14 +349,14 @@ def open_table(
         raise ValueError("standard input: expected no other files.")
     paths = [file for file, _ in found]
     if twice := [file for file, times in Counter(paths).items() if times > 1]:
-        raise ValueError(f"{twice[0]}: expected each file once, got it twice.")
+        raise ValueError(f"{shown_name(twice[0])}: expected each file once, got it twice.")
     files = [open_file(file, format, encoding, quoting, max_spool, sheet) for file in paths]
     formats = {file.format for file in files}
     if len(formats) > 1:
         first, other = files[0], next(file for file in files if file.format != files[0].format)
         raise ValueError(f"{other.name}: expected a {first.format} file, as {first.name} is, got {other.format}.")
     _set_fixed(files, [values for _, values in found])
-    name = files[0].name if paths == [Path(given[0])] else ", ".join(map(str, given))
+    name = ", ".join(map(shown_name, given))
     return Table(name, files)
 
 
@@ -340,16 +379,39 @@ class Table:
         return sum(file.n_bytes for file in self.files)
 
     def columns(self) -> list[str]:
-        """Return the names of the columns of the first file; for JSON lines, those of its first row."""
+        """Return the names of the columns of the first file; for JSON lines, those of its first row.
+
+        Returns
+        -------
+        names : list of str
+            Columns.
+        """
         return self.files[0].columns()
 
     def require(self, *columns: Sequence[str]) -> None:
-        """Raise an error if the table lacks columns of a list, one list after the other."""
+        """Raise an error if the table lacks columns of a list, one list after the other.
+
+        Parameters
+        ----------
+        *columns : list of str
+            Lists of required columns.
+        """
         for names in () if self.lacks_keys else columns:
             require_columns(self.columns(), names, self.name)
 
     def blocks(self, wanted: Wanted) -> Iterator[tuple[TableFile, Block]]:
-        """Yield blocks of rows, each with the file that can read it, here or in another process."""
+        """Yield blocks of rows, each with the file that can read it, here or in another process.
+
+        Parameters
+        ----------
+        wanted : Wanted
+            Columns to read.
+
+        Returns
+        -------
+        blocks : iterator of (TableFile, Block)
+            In the order of the files.
+        """
         before, kinds, empty = 0, self.files[0].kinds(), True
         for file in self.files:
             self._check(file, wanted, kinds)
@@ -361,7 +423,18 @@ class Table:
             raise ValueError(f"{self.files[-1].name}: expected rows, but the file has none after its header.")
 
     def pieces(self, wanted: Wanted) -> Iterator[tuple[TableFile, Block | None]]:
-        """Yield what other machines can read: blocks, or whole files (None) where blocks cannot be found again."""
+        """Yield pieces for other machines: blocks, or whole files (None) if blocks cannot be found again.
+
+        Parameters
+        ----------
+        wanted : Wanted
+            Columns to read.
+
+        Returns
+        -------
+        pieces : iterator of (TableFile, Block or None)
+            Pieces of the table.
+        """
         for file in self.files:
             if not file.again:
                 yield file, None
@@ -384,7 +457,23 @@ class Table:
     ) -> Iterator[pd.DataFrame]:
         """Yield the rows in chunks; the index of each frame is the line (or row, in Parquet) of its file.
 
-        What is read is said by :class:`Wanted`; how far that is, by :mod:`ordinalq._utils.progress`.
+        :class:`Wanted` describes the arguments. Progress is reported through :mod:`ordinalq._utils.progress`.
+
+        Parameters
+        ----------
+        columns : list of str, default=None
+            Columns to read; None reads all.
+        numbers : collection of str, default=()
+            Columns that are numbers if all cells of a block are.
+        native : collection of str, default=()
+            Columns of Parquet files that keep their type.
+        nested : bool, default=False
+            Allow cells of Parquet files that hold lists or objects.
+
+        Returns
+        -------
+        chunks : iterator of pandas.DataFrame
+            Rows in the order of the files.
         """
         wanted = Wanted(columns, numbers, native, nested)
         seen: set[str] = set()
@@ -401,7 +490,20 @@ class Table:
         self.check_seen(wanted, seen)
 
     def read(self, columns: Sequence[str] | None = None, *, nested: bool = False) -> pd.DataFrame:
-        """Read the whole table, see :meth:`chunks`."""
+        """Read the whole table, see :meth:`chunks`.
+
+        Parameters
+        ----------
+        columns : list of str, default=None
+            Columns to read; None reads all.
+        nested : bool, default=False
+            Allow cells of Parquet files that hold lists or objects.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            All rows.
+        """
         chunks = list(self.chunks(columns, nested=nested))
         table = pd.concat(chunks) if len(chunks) > 1 else chunks[0]
         table.index.name = chunks[0].index.name
@@ -430,17 +532,17 @@ class Table:
                 )
 
 
-def _found(path: str | Path, format: str | None) -> list[tuple[Path, dict[str, str]]]:  # noqa: A002
-    """Return the files that a path, folder or pattern stands for, sorted, with what the names of folders say."""
+def _found(path: str | Path, format: str | None) -> list[tuple[str | Path, dict[str, str]]]:  # noqa: A002
+    """Return the files of a path, folder or pattern, sorted, with the values in the names of their folders."""
     text = str(path)
+    if (address := remote_address(path)) is not None:
+        return [(file, _values(Path(shown_name(file)))) for file in _remote_files(address, format)]
     if text == STDIN or (os.path.lexists(text) and not os.path.isdir(text)):
         return [(Path(text), {})]
     if os.path.isdir(text):
         files = [Path(folder) / name for folder, _, names in os.walk(text) for name in names]
-        inside = [file.relative_to(text) for file in files]
-        files = [file for file, inner in zip(files, inside, strict=True) if not _is_hidden(inner)]
-        files = [file for file in files if (format_of(file.name) if format is None else format) is not None]
-        what = "expected a folder with .csv, .tsv, .xlsx, .ods, .jsonl or .parquet files, got none"
+        files = [file for file in files if _is_table(file.relative_to(text), format)]
+        what = NO_TABLES
     elif PATTERN.search(text):
         files = [file for name in glob.glob(text, recursive=True) if (file := Path(name)).is_file()]
         what = "no file matches the pattern"
@@ -449,6 +551,27 @@ def _found(path: str | Path, format: str | None) -> list[tuple[Path, dict[str, s
     if not files:
         raise FileNotFoundError(f"{text}: {what}.")
     return [(file, _values(file)) for file in sorted(files)]
+
+
+def _remote_files(address: str, format: str | None) -> list[str]:  # noqa: A002
+    """Return the addresses of the files of a remote folder; web servers do not list theirs."""
+    if not address.startswith("s3:"):
+        return [address]
+    with reaching(address):
+        filesystem, path = remote_filesystem(address)
+        if filesystem.info(path)["type"] == "file":
+            return [address]
+        names = filesystem.find(path)
+    names = [name for name in names if _is_table(Path(name).relative_to(path), format)]
+    if not names:
+        raise FileNotFoundError(f"{shown_name(address)}: {NO_TABLES}.")
+    parameters = address.partition("?")[2]
+    return [f"s3://{name}{'?' if parameters else ''}{parameters}" for name in sorted(names)]
+
+
+def _is_table(inside: Path, format: str | None) -> bool:  # noqa: A002
+    """Return whether a file of a folder is read: neither hidden nor of an unknown format."""
+    return not _is_hidden(inside) and (format or format_of(inside.name)) is not None
 
 
 def _is_hidden(inside: Path) -> bool:

@@ -33,8 +33,8 @@ PART = re.compile(r"part-\d{5}\.parquet")
 def replacing(path: Path, *, prefix: str = "", sync: bool = False) -> Iterator[Path]:
     """Give a temporary name in the same folder, which becomes `path` at the end; an error leaves nothing behind.
 
-    A link is followed: what it points to is replaced. By the prefix of the name whoever owns the folder knows leftovers
-    of a killed process; with `sync` the bytes are on the disk before the file gets its name.
+    The target of a link is replaced, not the link. The prefix of the name marks leftovers of a killed process. With
+    `sync` the bytes are on the disk before the file gets its name.
     """
     path = path.resolve() if path.is_symlink() else path
     try:
@@ -44,7 +44,7 @@ def replacing(path: Path, *, prefix: str = "", sync: bool = False) -> Iterator[P
         temporary = Path(name)
         try:
             yield temporary
-            # mkstemp lets nobody else read; give what a plain `open` would have given.
+            # mkstemp allows the owner only; set the permissions of a plain `open`.
             mask = os.umask(0)
             os.umask(mask)
             temporary.chmod(0o666 & ~mask)
@@ -97,7 +97,7 @@ def table_format(path: Path) -> str:
 
 
 def picture_format(path: Path) -> str:
-    """Return the format of a picture to write, by the ending of its name."""
+    """Return the format of a plot to write, by the extension of its name."""
     ending = path.suffix.lower().removeprefix(".")
     if ending not in PICTURES:
         raise ValueError(f"{path}: expected a name that ends with .png, .svg or .pdf.")

@@ -51,6 +51,9 @@ class Battery(NamedTuple):
     @classmethod
     def of(cls, protocols: Mapping[str, Samples]) -> "Battery":
         """Return the samples of several protocols, one after the other."""
+        for name, samples in protocols.items():
+            if samples.prevalences is None:
+                raise ValueError(f"samples of {name} must have prevalences. Pass y or prevalences when you make them.")
         ends = np.cumsum([len(samples) for samples in protocols.values()])
         rows = {name: np.arange(end - len(protocols[name]), end) for name, end in zip(protocols, ends, strict=True)}
         return cls(Samples.stacked(list(protocols.values())), rows)

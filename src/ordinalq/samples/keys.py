@@ -33,7 +33,18 @@ class Column:
     native: Any = None  # NumPy or polars type that it had before pandas took it; None where pandas has it
 
     def take(self, rows: Any) -> "Column":
-        """Return the values of some rows."""
+        """Return the values of some rows.
+
+        Parameters
+        ----------
+        rows : ndarray
+            Positions or mask.
+
+        Returns
+        -------
+        column : Column
+            Values of these rows.
+        """
         return replace(self, index=self.index[rows])
 
     def tolist(self) -> list[Any]:
@@ -64,7 +75,18 @@ class Column:
         return pl.Series(self.name, array if np.datetime_data(array.dtype)[0] in UNITS else array.astype("M8[us]"))
 
     def matches(self, value: Any) -> Mask:
-        """Return which rows have a value, (B,)."""
+        """Return which rows have a value, (B,).
+
+        Parameters
+        ----------
+        value : object
+            Value to find.
+
+        Returns
+        -------
+        mask : ndarray (B,)
+            True for equal values.
+        """
         if value is None:  # not every type finds it by this name
             return np.asarray(self.index.isna())
         found = np.zeros(len(self.index), dtype=bool)
@@ -88,6 +110,18 @@ class Keys:
         The values are array-like or a series (N,), or several in a frame or dict (N, k); None, NaN and the like are a
         separate value.
 
+        Parameters
+        ----------
+        groups : array-like (N,), frame or dict (N, k)
+            Group of each item.
+
+        Returns
+        -------
+        keys, codes : Keys, ndarray (N,)
+            Distinct groups in sorted order, and the position of each item's group.
+
+        Examples
+        --------
         >>> keys, codes = Keys.of(["pen", "ink", "pen"])
         >>> keys.tolist(), codes.tolist()
         (['ink', 'pen'], [1, 0, 1])
@@ -114,7 +148,18 @@ class Keys:
 
     @classmethod
     def merged(cls, parts: Sequence["Keys"]) -> tuple["Keys", list[Index]]:
-        """Return all groups of several sets of keys, and the positions of those of each among them."""
+        """Return all groups of several sets of keys, and the positions of those of each among them.
+
+        Parameters
+        ----------
+        parts : list of Keys
+            Keys with the same columns.
+
+        Returns
+        -------
+        keys, positions : Keys, list of ndarray
+            All groups, and the positions of those of each part.
+        """
         first = parts[0]
         if all(first.same(part) for part in parts[1:]):
             return first, [np.arange(len(first))] * len(parts)
@@ -138,7 +183,18 @@ class Keys:
         return cls(columns), np.split(codes, ends[:-1])
 
     def same(self, other: "Keys") -> bool:
-        """Return whether other keys are these, of the same types."""
+        """Return whether other keys are these, of the same types.
+
+        Parameters
+        ----------
+        other : Keys
+            Other keys.
+
+        Returns
+        -------
+        found : bool
+            True if values and types are equal.
+        """
         pairs = [(a.index, b.index) for a, b in zip(self.columns, other.columns, strict=True)]
         return all(a.equals(b) and a.dtype == b.dtype for a, b in pairs)
 
@@ -172,7 +228,18 @@ class Keys:
         return np.asarray(np.any([column.index.isna() for column in self.columns], axis=0))
 
     def position(self, group: Any) -> int:
-        """Return the row of a value, or of a tuple of one value of each column; the error shows some."""
+        """Return the row of a value, or of a tuple of one value of each column; the error shows some.
+
+        Parameters
+        ----------
+        group : object or tuple
+            Value of the group; a tuple for several columns.
+
+        Returns
+        -------
+        row : int
+            Position.
+        """
         parts = group if isinstance(group, tuple) and len(self.columns) > 1 else (group,)
         if len(parts) != len(self.columns):
             raise KeyError(f"a group of {self.name} must be a tuple of {len(self.columns)} values, got {group!r}")
@@ -191,7 +258,18 @@ class Keys:
         return int(rows[0])
 
     def positions(self, some: "Keys") -> Index:
-        """Return the rows of some of these groups, (k,)."""
+        """Return the rows of some of these groups, (k,).
+
+        Parameters
+        ----------
+        some : Keys
+            Groups that are among these.
+
+        Returns
+        -------
+        rows : ndarray (k,)
+            Positions.
+        """
         _, (of_all, of_some) = Keys.merged([self, some])
         rows = np.empty(len(self), dtype=np.intp)
         rows[of_all] = np.arange(len(self))
@@ -216,14 +294,36 @@ class Keys:
         return [AND.join(filter(None, parts)) if len(parts) > 1 else parts[0] for parts in words]
 
     def hashes(self, names: Sequence[str]) -> npt.NDArray[np.uint64]:
-        """Return hashes of the values of some columns as text, (B,); they are the same on all machines."""
+        """Return hashes of the values of some columns as text, (B,); they are the same on all machines.
+
+        Parameters
+        ----------
+        names : list of str
+            Columns.
+
+        Returns
+        -------
+        hashes : ndarray (B,)
+            Unsigned integers of 64 bits.
+        """
         columns = {column.name: column.labels() for column in self.columns}
         words = zip(*(columns[name] for name in names), strict=True)
         digests = [hashlib.blake2b(json.dumps(row).encode(), digest_size=8).digest() for row in words]
         return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
     def frame(self, prefix: str = "") -> dict[str, "pd.Index[Any]"]:
-        """Return the columns for a frame of pandas, by their names."""
+        """Return the columns for a frame of pandas, by their names.
+
+        Parameters
+        ----------
+        prefix : str, default=""
+            Prefix of the names of the columns.
+
+        Returns
+        -------
+        columns : dict of str to pandas.Index
+            One entry per column.
+        """
         return {prefix + column.name: column.index for column in self.columns}
 
 
@@ -391,6 +491,18 @@ class Asked(NamedTuple):
 def with_period(by: str) -> Asked:
     """Return a column and the period that is asked for, if any.
 
+    Parameters
+    ----------
+    by : str
+        Column, or column, period and format such as "date:day:%m/%d/%Y".
+
+    Returns
+    -------
+    asked : Asked
+        Column, period or None, and format.
+
+    Examples
+    --------
     >>> [tuple(with_period(by)) for by in ("date:month", "date:day:%m/%d/%Y", "date", "a:b")]
     [('date', 'month', ''), ('date', 'day', '%m/%d/%Y'), ('date', None, ''), ('a:b', None, '')]
     """

@@ -46,6 +46,20 @@ def encode_labels(y: Any, classes: Any = None, *, every_class: bool = False, nam
 def encode_known_labels(y: Any, classes: Array) -> Codes:
     """Return the codes 0..n-1 of labels of which some are missing (None, NaN and the like), -1 for those.
 
+    Parameters
+    ----------
+    y : array-like (N,)
+        Labels, and missing values.
+    classes : ndarray (n,)
+        Ordered classes.
+
+    Returns
+    -------
+    codes : ndarray (N,)
+        Codes, -1 for missing labels.
+
+    Examples
+    --------
     >>> encode_known_labels([5, None, 1], np.array([1, 3, 5])).tolist()
     [2, -1, 0]
     """
@@ -73,6 +87,20 @@ def class_scale(classes: Any, class_values: Any = None) -> Scale:
     `class_values` are used if given. Otherwise numbers, also those written as text, are their own values, and other
     classes have their positions 1..n.
 
+    Parameters
+    ----------
+    classes : array-like (n,)
+        Ordered classes.
+    class_values : array-like (n,) or dict, default=None
+        Values of the classes.
+
+    Returns
+    -------
+    scale : Scale
+        Values, and the name of their mean.
+
+    Examples
+    --------
     >>> class_scale([0, 5, 10]).numbers.tolist(), class_scale(["low", "high"]).name
     ([0.0, 5.0, 10.0], 'mean position')
     """
@@ -178,7 +206,18 @@ def _positions(values: Array, ordered: Array, name: str) -> Codes:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value stands for a missing one: None, NaN, NaT or pandas.NA (which cannot be compared)."""
+    """Return whether a value stands for a missing one: None, NaN, NaT or pandas.NA (which cannot be compared).
+
+    Parameters
+    ----------
+    value : object
+        Any value.
+
+    Returns
+    -------
+    found : bool
+        True for a missing value.
+    """
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 

@@ -47,7 +47,22 @@ class OneHot:
         return ones
 
     def count(self, items: Array, sizes: Counts, weights: Floats | None = None) -> Array:
-        """Return the sums of F over successive samples of `items`, (B, k * width): counting is cheaper than adding."""
+        """Return the sums of F over successive samples of `items`, (B, k * width): counting is cheaper than adding.
+
+        Parameters
+        ----------
+        items : ndarray (sum of sizes,)
+            Items of all samples, one sample after the other.
+        sizes : ndarray (B,)
+            Sizes of the samples.
+        weights : ndarray (sum of sizes,), default=None
+            Weights of the drawn items.
+
+        Returns
+        -------
+        sums : ndarray (B, k * width)
+            Counts, or sums of weights.
+        """
         B = len(sizes)
         first = np.repeat(np.arange(B) * self.width, sizes)
         blocks = [np.bincount(first + column[items], weights, B * self.width) for column in self.codes.T]
@@ -182,6 +197,11 @@ class Samples(_Rows):
         prevalences : array-like (B, n), default=None
             Known class prevalences of the samples, if the labels of the items are not known.
 
+        Returns
+        -------
+        samples : Samples
+            In the order of `index`.
+
         Examples
         --------
         >>> samples = Samples.from_index([[0, 1], [2, 2], [1, 3]], 4, y=[1, 2, 3, 3])
@@ -239,13 +259,39 @@ class Samples(_Rows):
 
     @classmethod
     def whole(cls, n_items: int, y: Any = None, *, classes: Any = None) -> "Samples":
-        """Make a single sample that holds each of the N items once."""
+        """Make a single sample that holds each of the N items once.
+
+        Parameters
+        ----------
+        n_items : int
+            N.
+        y : array-like (N,), default=None
+            Labels of the items, from which the prevalences follow.
+        classes : array-like (n,), default=None
+            Order of the labels.
+
+        Returns
+        -------
+        samples : Samples
+            One sample.
+        """
         n_items = check_integer("n_items", n_items, minimum=1)
         return _labelled(np.arange(n_items), np.array([n_items]), n_items, y, classes)
 
     @classmethod
     def stacked(cls, parts: "Sequence[Samples]") -> "Samples":
-        """Return the samples of several sets over the same pool as one, in order; with prevalences if all have them."""
+        """Return the samples of several sets over the same pool as one, in order; with prevalences if all have them.
+
+        Parameters
+        ----------
+        parts : list of Samples
+            Sets of samples of the same pool, without weights.
+
+        Returns
+        -------
+        samples : Samples
+            All samples.
+        """
         if len({part.n_items for part in parts}) != 1 or any(part.weights is not None for part in parts):
             raise ValueError(
                 f"parts must be at least one set of samples of the same pool, without weights, got {list(parts)!r}."
@@ -290,7 +336,18 @@ class Samples(_Rows):
         return None if self.keys is None else self.keys.to_numpy()
 
     def chunks(self, chunk_items: int = CHUNK_ITEMS) -> Iterator[slice]:
-        """Yield slices of successive samples that hold about `chunk_items` items, and at least one sample each."""
+        """Yield slices of successive samples that hold about `chunk_items` items, and at least one sample each.
+
+        Parameters
+        ----------
+        chunk_items : int
+            Number of items that a slice has at most, unless a single sample has more.
+
+        Returns
+        -------
+        slices : iterator of slice
+            Positions of samples.
+        """
         start = 0
         while start < len(self):
             stop = int(np.searchsorted(self.offsets, self.offsets[start] + chunk_items, side="right")) - 1
@@ -315,7 +372,18 @@ class Samples(_Rows):
         return np.asarray(self.total(F) / (self.sizes if self.weights is None else self.weight)[:, None])
 
     def total(self, F: Any) -> Floats:
-        """Return the (weighted) sums of f over each sample, (B, d), see :meth:`average`."""
+        """Return the (weighted) sums of f over each sample, (B, d), see :meth:`average`.
+
+        Parameters
+        ----------
+        F : array, sparse array or OneHot (N, d)
+            f(x) of each item of the pool.
+
+        Returns
+        -------
+        totals : ndarray (B, d)
+            Sums.
+        """
         if not (isinstance(F, OneHot) or sparse.issparse(F)):
             F = np.ascontiguousarray(F, dtype=np.float64)
         if len(F.shape) != 2 or F.shape[0] != self.n_items:
@@ -339,6 +407,16 @@ class Samples(_Rows):
         """Keep the samples whose jaggedness xi_1 is at most the `fraction`-quantile of its distinct values.
 
         This is the selection of APP-OQ; the samples need prevalences.
+
+        Parameters
+        ----------
+        fraction : float
+            Fraction of the distinct values of the jaggedness, in (0, 1].
+
+        Returns
+        -------
+        samples : Samples
+            The kept samples.
         """
         fraction = check_real("fraction", fraction, low=0, high=1, open_low=True)
         if self.prevalences is None:
@@ -352,14 +430,44 @@ def class_means(
     chosen: Mask | None = None,
     weights: Weights | None = None,
 ) -> Floats:
-    """Return M (d, n), the mean of F (N, d) over the (chosen) items of each class: a class is a sample too."""
+    """Return M (d, n), the mean of F (N, d) over the (chosen) items of each class: a class is a sample too.
+
+    Parameters
+    ----------
+    F : array or sparse array (N, d)
+        f(x) of each item.
+    codes : ndarray (N,)
+        Classes 0..n-1 of the items.
+    chosen : ndarray (N,), default=None
+        Mask of the items to use; None uses all.
+    weights : Weights, default=None
+        Weights of the items.
+
+    Returns
+    -------
+    M : ndarray (d, n)
+        Means.
+    """
     items = np.arange(len(codes)) if chosen is None else np.flatnonzero(chosen)
     members = [items[codes[items] == c] for c in range(codes.max() + 1)]
     return Samples.from_index(members, len(codes)).weighted(weights).average(F).T
 
 
 def smoothest_mask(P: Floats, fraction: float) -> Mask:
-    """Return which rows of P (B, n) have xi_1 <= the `fraction`-quantile of the distinct xi_1 values, (B,)."""
+    """Return which rows of P (B, n) have xi_1 <= the `fraction`-quantile of the distinct xi_1 values, (B,).
+
+    Parameters
+    ----------
+    P : ndarray (B, n)
+        Distributions.
+    fraction : float
+        Fraction of the distinct values of the jaggedness.
+
+    Returns
+    -------
+    mask : ndarray (B,)
+        True for the smoothest rows.
+    """
     # Equal jaggedness may differ in the last bits (a vector and its mirror image): 12 digits make it distinct.
     xi = np.round(jaggedness(P), 12)
     return np.asarray(xi <= np.quantile(np.unique(xi), fraction))
@@ -432,7 +540,20 @@ def _rows(index: Any) -> Any:
 
 
 def as_samples(samples: Any, n_items: int) -> Samples:
-    """Return samples of a pool, given as such or as an integer array (B, m)."""
+    """Return samples of a pool, given as such or as an integer array (B, m).
+
+    Parameters
+    ----------
+    samples : Samples or integer array (B, m)
+        Samples, or the items of each.
+    n_items : int
+        N, the size of the pool.
+
+    Returns
+    -------
+    samples : Samples
+        Checked samples.
+    """
     if not isinstance(samples, Samples):
         try:
             samples = Samples.from_index(samples, n_items)

@@ -94,12 +94,38 @@ class Summary:
 
     @classmethod
     def of_means(cls, samples: Samples, F: Any) -> "Summary":
-        """Return the sums of f over samples of represented items F (N, d)."""
+        """Return the sums of f over samples of represented items F (N, d).
+
+        Parameters
+        ----------
+        samples : Samples
+            B samples of a pool.
+        F : array, sparse array or OneHot (N, d)
+            Represented items of the pool.
+
+        Returns
+        -------
+        summary : Summary
+            Sums of the samples.
+        """
         return cls(_n_items(samples), {**_weights(samples), "f": samples.total(F)}, (), samples.keys)
 
     @classmethod
     def of_items(cls, samples: Samples, S: Floats) -> "Summary":
-        """Return samples of scored items S (N, n) themselves."""
+        """Return samples of scored items S (N, n) themselves.
+
+        Parameters
+        ----------
+        samples : Samples
+            B samples of a pool.
+        S : ndarray (N, n)
+            Scores of the items.
+
+        Returns
+        -------
+        summary : Summary
+            Scores of the items of each sample.
+        """
         items = (Scored(S, samples, np.arange(len(samples))),)
         return cls(_n_items(samples), _weights(samples), items, samples.keys)
 
@@ -108,12 +134,12 @@ class Summary:
 
     @property
     def weight(self) -> Floats:
-        """Sum of the weights of each sample, (B,); the number of its items where none have been given."""
+        """Sum of the weights of each sample, (B,); the number of its items without weights."""
         return self.totals["weight"]
 
     @property
     def sizes(self) -> Floats:
-        """Number N of items that each sample is worth, (B,): (sum w)^2 / sum w^2, the number itself without weights."""
+        """Effective number N of items of each sample, (B,): (sum w)^2 / sum w^2, the number itself without weights."""
         return np.asarray(self.weight**2 / self.totals["weight2"])
 
     @property
@@ -128,7 +154,7 @@ class Summary:
 
     @property
     def n_labelled(self) -> Counts | None:
-        """Number of labelled items of each sample, (B,); None where no labels were given."""
+        """Number of labelled items of each sample, (B,); None if no labels were given."""
         if "labels" not in self.totals:
             return None
         number = self.totals.get("labels n")
@@ -145,12 +171,36 @@ class Summary:
         return self.mean("f")
 
     def mean(self, name: str) -> Floats:
-        """Return the weighted mean of one of the totals, (B, ...)."""
+        """Return the weighted mean of one of the totals, (B, ...).
+
+        Parameters
+        ----------
+        name : str
+            Key of ``totals``.
+
+        Returns
+        -------
+        means : ndarray (B, ...)
+            Weighted means.
+        """
         total = self.totals[name]
         return np.asarray(total / self.weight.reshape(-1, *(1,) * (total.ndim - 1)))
 
     def with_means(self, Q: Floats, repeat: int = 1) -> "Summary":
-        """Return `repeat` copies of the samples one after the other, with mean representations Q (repeat B, d)."""
+        """Return `repeat` copies of the samples one after the other, with mean representations Q (repeat B, d).
+
+        Parameters
+        ----------
+        Q : ndarray (repeat B, d)
+            Mean representations.
+        repeat : int, default=1
+            Number of copies.
+
+        Returns
+        -------
+        summary : Summary
+            The copies.
+        """
         # Weights that sum to one leave Q as it is, to the last bit.
         weights = {"weight": np.ones(len(Q)), "weight2": np.tile(1 / self.sizes, repeat)}
         return Summary(np.tile(self.n_items, repeat), {**weights, "f": Q})
@@ -166,18 +216,41 @@ class Summary:
         return Summary(self.n_items[rows], totals, tuple(parts), keys, self.exponent)
 
     def scored(self) -> tuple[Floats, Samples]:
-        """Return the scores of all items, (N, n), and the samples of them."""
+        """Return the scores of all items, (N, n), and the samples of them.
+
+        Returns
+        -------
+        S, samples : ndarray (N, n), Samples
+            Scores, and the samples of their rows.
+        """
         first = self.items[0]
         if len(self.items) == 1 and len(first.rows) == len(self) and (first.rows == np.arange(len(self))).all():
             return _double(first.S), first.samples
         return _joined(self.items, len(self))
 
     def compact(self) -> "Summary":
-        """Return the summary with scores in single precision, 4 n + 8 bytes per item; estimates move by about 1e-6."""
+        """Return the summary with scores in single precision, 4 n + 8 bytes per item; estimates move by about 1e-6.
+
+        Returns
+        -------
+        summary : Summary
+            The same samples.
+        """
         return replace(self, items=tuple(part._replace(S=part.S.astype(np.float32)) for part in self.items))
 
     def merge(self, other: "Summary") -> "Summary":
-        """Return the summary of the items of both, see :meth:`merged`."""
+        """Return the summary of the items of both, see :meth:`merged`.
+
+        Parameters
+        ----------
+        other : Summary
+            Summary by the same quantifier.
+
+        Returns
+        -------
+        summary : Summary
+            Summary of all items.
+        """
         return Summary.merged([self, other])
 
     @classmethod
@@ -185,6 +258,16 @@ class Summary:
         """Return the summary of the items of all parts, by the same quantifier.
 
         Samples with the same key become one; without keys the first samples of all parts become one, and so on.
+
+        Parameters
+        ----------
+        parts : list of Summary
+            Summaries of chunks.
+
+        Returns
+        -------
+        summary : Summary
+            Summary of all items.
 
         Examples
         --------
@@ -217,7 +300,18 @@ class Summary:
         return cls(n_items, totals, tuple(items), keys, exponent)
 
     def in_unit(self, exponent: int) -> "Summary":
-        """Return the summary with weights in units of 2^exponent."""
+        """Return the summary with weights in units of 2^exponent.
+
+        Parameters
+        ----------
+        exponent : int
+            Exponent of the new unit.
+
+        Returns
+        -------
+        summary : Summary
+            The same samples.
+        """
         k = self.exponent - exponent
         if k == 0:
             return self
@@ -232,7 +326,20 @@ class Summary:
         return replace(self, totals=totals, items=tuple(items), exponent=exponent)
 
     def regrouped(self, rows: Index, keys: Keys) -> "Summary":
-        """Return other samples, made of these: b becomes part of sample rows[b], (B,), or of none if that is -1."""
+        """Return other samples, made of these: b becomes part of sample rows[b], (B,), or of none if that is -1.
+
+        Parameters
+        ----------
+        rows : ndarray (B,)
+            New sample of each sample, -1 for none.
+        keys : Keys
+            Keys of the new samples.
+
+        Returns
+        -------
+        summary : Summary
+            The new samples.
+        """
         kept = rows >= 0
         n_items = np.zeros(len(keys), dtype=np.int64)
         np.add.at(n_items, rows[kept], self.n_items[kept])
@@ -243,7 +350,13 @@ class Summary:
         return Summary(n_items, totals, tuple(items), keys, self.exponent)
 
     def save(self, path: str | Path) -> None:
-        """Write the summary to a file of arrays, which :meth:`load` reads."""
+        """Write the summary to a file of arrays, which :meth:`load` reads.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write, ``.npz``.
+        """
         arrays: dict[str, Any] = {f"total {name}": total for name, total in self.totals.items()}
         arrays |= {"n_items": self.n_items, "exponent": np.array(self.exponent)}
         for i, part in enumerate(self.items):
@@ -259,7 +372,18 @@ class Summary:
 
     @classmethod
     def load(cls, path: str | Path) -> "Summary":
-        """Read what :meth:`save` has written; no code from the file is run."""
+        """Read what :meth:`save` has written; no code from the file is run.
+
+        Parameters
+        ----------
+        path : str or Path
+            File that `save` has written.
+
+        Returns
+        -------
+        summary : Summary
+            Checked summary.
+        """
         try:
             arrays = _arrays(Path(path))
             totals = {name[6:]: array for name, array in arrays.items() if name.startswith("total ")}
@@ -307,10 +431,24 @@ def _are_below(numbers: Array, n: int) -> bool:
 
 
 def blocks(n_items: Counts, *, of_items: bool, groups: Codes | None = None) -> list[slice]:
-    """Return successive samples that are worked on at once, wherever that is.
+    """Return slices of successive samples that are processed together, the same on every machine.
 
     At most 2^14 samples and, for methods on items, 2^20 items, unless a single sample has more. If samples are parts of
     groups (B,), all parts of a group are in one block, however many these are.
+
+    Parameters
+    ----------
+    n_items : ndarray (B,)
+        Numbers of items of the samples.
+    of_items : bool
+        Whether the method needs all items.
+    groups : ndarray (B,), default=None
+        Groups of the samples, which stay together.
+
+    Returns
+    -------
+    blocks : list of slice
+        Positions of samples.
     """
     ends, found, start = np.cumsum(n_items), [], 0
     whole = np.arange(1, len(n_items) + 1)

@@ -1,8 +1,9 @@
 r"""Weights of items and their effective number.
 
-Survey weights say how many items of a population an item stands for, Monte-Carlo weights how likely it is; a mean with
-weights w is as precise as one of (sum w)^2 / sum w^2 items without, and this effective size is the N of variances.
-Their unit does not matter. Frequency weights say how often a row was seen: it stands for w items, and N is the sum.
+A survey weight is the number of items of a population that an item represents, a Monte-Carlo weight is its
+probability up to a factor. A mean with weights w is as precise as one of (sum w)^2 / sum w^2 items without weights;
+this effective size is the N of variances. The unit of the weights has no effect. A frequency weight is the number of
+equal rows: a row is w items, and N is the sum.
 """
 
 import inspect
@@ -26,7 +27,22 @@ class Weights:
 
     @classmethod
     def of(cls, sample_weight: Any, kind: str, n_items: int) -> "Weights | None":
-        """Return the weights that a caller gives for `n_items` items, or None for none."""
+        """Return the weights that a caller gives for `n_items` items, or None for none.
+
+        Parameters
+        ----------
+        sample_weight : array-like (N,) or None
+            Weights as the caller has passed them.
+        kind : {"survey", "frequency"}
+            Type of the weights.
+        n_items : int
+            N.
+
+        Returns
+        -------
+        weights : Weights or None
+            None without weights.
+        """
         check_choice("weight_type", kind, KINDS)
         return None if sample_weight is None else cls(check_weights(sample_weight, n_items), kind)
 
@@ -37,15 +53,32 @@ class Weights:
 
     @property
     def squares(self) -> Floats:
-        """Share of each item in sum w^2, (N,): w^2, or w where it is w items of weight one."""
+        """Summand of each item in sum w^2, (N,): w^2, or w if a row is w items of weight one."""
         return self.values if self.counts_items else self.values**2
 
     def take(self, rows: Any) -> "Weights":
-        """Return the weights of some items."""
+        """Return the weights of some items.
+
+        Parameters
+        ----------
+        rows : ndarray
+            Positions or mask.
+
+        Returns
+        -------
+        weights : Weights
+            Weights of these items.
+        """
         return Weights(self.values[rows], self.kind)
 
     def scaled(self) -> "Weights":
-        """Return survey weights with mean one, so that their unit does not matter; frequencies as they are."""
+        """Return survey weights with mean one, so that their unit does not matter; frequencies as they are.
+
+        Returns
+        -------
+        weights : Weights
+            Scaled weights.
+        """
         if self.counts_items:
             return self
         # First by a power of two, which rounds nothing: sums of very large weights would overflow.
@@ -58,23 +91,81 @@ class Weights:
         return float(self.values.sum() ** 2 / self.squares.sum())
 
     def sizes(self, codes: Codes, n: int) -> Floats:
-        """Return how many items those with each code 0..n-1 are worth, (n,)."""
+        """Return the effective number of items with each code 0..n-1, (n,).
+
+        Parameters
+        ----------
+        codes : ndarray (N,)
+            Codes 0..n-1 of the items.
+        n : int
+            Number of codes.
+
+        Returns
+        -------
+        sizes : ndarray (n,)
+            Effective numbers of items.
+        """
         total, squares = (np.bincount(codes, weights=x, minlength=n) for x in (self.values, self.squares))
         return np.divide(total**2, squares, out=np.zeros(n), where=squares > 0)
 
 
 def item_counts(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
-    """Return the (weighted) number of items with each code 0..n-1, (n,)."""
+    """Return the (weighted) number of items with each code 0..n-1, (n,).
+
+    Parameters
+    ----------
+    codes : ndarray (N,)
+        Codes 0..n-1 of the items.
+    n : int
+        Number of codes.
+    weights : Weights, default=None
+        Weights of the items; None counts each item once.
+
+    Returns
+    -------
+    counts : ndarray (n,)
+        Numbers of items, or sums of weights.
+    """
     return np.bincount(codes, weights=None if weights is None else weights.values, minlength=n).astype(np.float64)
 
 
 def worth(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
-    """Return how many items those with each code 0..n-1 are worth, (n,): their number where none have weights."""
+    """Return the effective number of items with each code 0..n-1, (n,): their number without weights.
+
+    Parameters
+    ----------
+    codes : ndarray (N,)
+        Codes 0..n-1 of the items.
+    n : int
+        Number of codes.
+    weights : Weights, default=None
+        Weights of the items; None counts each item once.
+
+    Returns
+    -------
+    sizes : ndarray (n,)
+        Effective numbers of items.
+    """
     return item_counts(codes, n) if weights is None else weights.sizes(codes, n)
 
 
 def class_shares(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
-    """Return the share of each item in the (weighted) mean of its class, (N,)."""
+    """Return the share of each item in the (weighted) mean of its class, (N,).
+
+    Parameters
+    ----------
+    codes : ndarray (N,)
+        Codes 0..n-1 of the items.
+    n : int
+        Number of codes.
+    weights : Weights, default=None
+        Weights of the items; None counts each item once.
+
+    Returns
+    -------
+    shares : ndarray (N,)
+        They sum to one in each class.
+    """
     own = 1.0 if weights is None else weights.values
     return np.asarray(own / item_counts(codes, n, weights)[codes])
 
@@ -93,7 +184,20 @@ def handed_on(function: Callable[..., Any], weights: Weights | None) -> dict[str
 
 
 def check_weights(sample_weight: Any, n_items: int) -> Floats:
-    """Return weights (N,) as floats >= 0, some of them positive."""
+    """Return weights (N,) as floats >= 0, some of them positive.
+
+    Parameters
+    ----------
+    sample_weight : array-like (N,)
+        Weights.
+    n_items : int
+        N.
+
+    Returns
+    -------
+    weights : ndarray (N,)
+        Weights as floats.
+    """
     try:
         values = real_numbers(sample_weight)
     except (TypeError, ValueError) as error:
@@ -118,6 +222,18 @@ MOST_EXPONENT = 400
 def in_usual_unit(weights: Weights | None) -> tuple[Weights | None, int]:
     """Return survey weights of an extreme unit in units of 2^k, and k; others as they are, and 0.
 
+    Parameters
+    ----------
+    weights : Weights or None
+        Weights.
+
+    Returns
+    -------
+    weights, k : Weights or None, int
+        Weights in the new unit, and its exponent.
+
+    Examples
+    --------
     >>> found, k = in_usual_unit(Weights(np.array([1e-170, 2e-170])))
     >>> found.values.round(2).tolist(), k
     ([0.3, 0.6], -563)
@@ -145,6 +261,20 @@ def effective_counts(contents: Any, variances: Any) -> Floats:
     contents_j (sum contents) / (sum variances): a bin's content is sum w, its variance sum w^2, and the whole histogram
     is worth (sum w)^2 / sum w^2 items. Unweighted counts, whose variances are themselves, stay as they are.
 
+    Parameters
+    ----------
+    contents : array-like (..., d)
+        Sums of weights in each bin.
+    variances : array-like (..., d)
+        Sums of squared weights.
+
+    Returns
+    -------
+    counts : ndarray (..., d)
+        Counts.
+
+    Examples
+    --------
     >>> effective_counts([20.0, 60.0], [40.0, 120.0])
     array([10., 30.])
     """

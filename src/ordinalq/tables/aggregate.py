@@ -33,7 +33,7 @@ KEPT = re.compile(r"[0-9a-f]{32}\.(npz|json)")
 
 
 class Chunk(NamedTuple):
-    """What a block of rows has given."""
+    """Result of a block of rows."""
 
     summary: Summary
     strings: tuple[bool, ...]  # whether each column of groups had strings, see `ordinalq.tables.grouping.GroupColumn`
@@ -54,7 +54,7 @@ def together(parts: Sequence[Chunk]) -> Chunk:
 
 
 class Reading:
-    """What is done with rows: they are read, scored and summed up, as :func:`summarize_table` says.
+    """Steps for rows: they are read, scored and summed up, see :func:`summarize_table`.
 
     `with_gaps` makes room for labels to come, if there are none; `compact` keeps scores in single precision, where a
     method needs those of all items.
@@ -133,9 +133,8 @@ class Finished:
         folder.mkdir(exist_ok=True)
 
     def key(self, file: TableFile, block: Block) -> str:
-        """Return the hash of a block: of its file as it is on disk, and of its place there."""
-        stat = file.path.stat()
-        about = [self.identity, str(file.path.resolve()), stat.st_size, stat.st_mtime_ns]
+        """Return the hash of a block: of the state of its file, and of its place there."""
+        about = [self.identity, *file.state()]
         return hashlib.sha256(json.dumps([*about, *block[:4]]).encode()).hexdigest()[:32]
 
     def get(self, key: str) -> Chunk | None:
@@ -151,7 +150,7 @@ class Finished:
             return None
 
     def put(self, key: str, chunk: Chunk) -> None:
-        """Keep a chunk: first its sums, then what says that they are whole."""
+        """Store a chunk: first its sums, then their checksum."""
         with replacing(self.folder / f"{key}.npz") as path:
             chunk.summary.save(path)
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -213,7 +212,7 @@ def some_rows(
     """Return at most `max_items` rows of a table, in their order: of each group the same part, and at least one row.
 
     The groups are those of the columns `strata`. The table is read twice: to count the rows of each group, and to draw
-    them, whatever its size.
+    them.
     """
     max_items = check_integer("max_items", max_items, minimum=1)
     groups = Grouping(strata, file.format)
@@ -235,7 +234,7 @@ def some_rows(
         samples = groups.samples(frame)
         assert samples.keys is not None
         rows = counts.keys.positions(samples.keys)
-        # How many of the rows that are still wanted are among these, if all rows that are left are alike.
+        # Number of rows to draw of these, if all remaining rows are equally likely.
         drawn = rng.hypergeometric(quota[rows], left[rows] - quota[rows], samples.sizes)
         chosen = [rng.choice(samples.index(b), n, replace=False) for b, n in enumerate(drawn.tolist()) if n]
         left[rows] -= samples.sizes

@@ -41,7 +41,7 @@ MAX_ITEMS = 10_000_000
 
 
 class Task(NamedTuple):
-    """What is done with rows, and with sums: they are estimated there, or brought here as they are."""
+    """Steps for rows and sums: sums are estimated on the workers, or returned to the caller."""
 
     reading: Reading
     level: float | None

@@ -187,7 +187,7 @@ def compare_table(
     others = check_methods(methods)
     for name, method in others.items():
         if method.traits.input_kind == "features" or not method.traits.accepts_scores:
-            why = "needs the columns themselves" if method.traits.input_kind == "features" else "has models of its own"
+            why = "needs the columns themselves" if method.traits.input_kind == "features" else "fits its own models"
             raise ValueError(f"methods must share the scores of the model, but {name} {why}: fit a model with it.")
     V = quantifier.held_out_
     S, samples = scored_samples(model, file, protocol, **how)

@@ -35,7 +35,7 @@ def build_quantifier(
 ) -> Quantifier:
     """Return an unfitted quantifier for encoded tables.
 
-    The method has a name in the catalog, or is the path package.module:Class of one's own; None is
+    The method is a name of the catalog, or the path package.module:Class of a custom class; None is
     :class:`ordinalq.AutoQuantifier`, or its method, :class:`ordinalq.AdjustedML`, where a classifier is named. That is
     "logistic", logistic regression, cross-fitted, or "forest", a random forest with out-of-bag scores; with groups the
     forest is cross-fitted, so that folds keep groups together. None is "logistic" where the method needs one.
@@ -57,7 +57,7 @@ def build_quantifier(
             reason = (
                 "looks at the columns themselves"
                 if entry.cls().traits.input_kind == "features"
-                else "has models of its own"
+                else "fits its own models"
             )
             raise ValueError(f"{method} {reason} and uses no classifier; give none.")
         seeds = {name: value for name, value in how.items() if name in takes}

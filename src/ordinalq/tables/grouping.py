@@ -33,7 +33,7 @@ from ordinalq.tables.scales import known_order
 
 # The key of all rows as one group.
 WHOLE = "all"
-# The format of what is no file.
+# The format of a frame in memory.
 FRAME = "frame"
 # Names of more groups are not compared unless they are to be merged, which takes a second for a million.
 MOST_CHECKED = 100_000
@@ -57,7 +57,7 @@ class GroupColumn:
 
     In a text file a value is a word, and what kind of words they are is known at the end: the samples of a chunk have
     words for keys, and `typed` makes them whole numbers, numbers, dates or true and false where all are. Parquet
-    columns have a type of their own, and those of a frame in memory are taken as they are. `by` is the column, or a
+    columns keep their type, and so do those of a frame in memory. `by` is the column, or a
     column of dates and a period, such as "date:month", and a format, as "date:month:%m/%d/%Y".
     """
 
@@ -101,7 +101,7 @@ class GroupColumn:
         values = _values(distinct.tolist())
         if values is None:
             return words.index
-        # A type that has room for a gap, if there is one.
+        # A type that can represent a missing value, if there is one.
         kind = {"i": "Int64", "b": "boolean", "f": "float64"}.get(values.dtype.kind, "object")
         column = pd.Series(values[codes], dtype=kind) if (codes < 0).any() else pd.Series(values[codes])
         column[codes < 0] = None
@@ -236,7 +236,7 @@ def _are_strings(column: "pd.Series[Any]") -> bool:
 
 
 def _values(words: Iterable[str]) -> Any:
-    """Return words as an array of the type that all of them have; None where they are just words.
+    """Return words as an array of the type that all of them have; None if they are words.
 
     >>> _values(["10", "9"]), _values(["2024-01-31"]), _values(["true", "false"]), _values(["007", "8"])
     (array([10,  9]), array([datetime.date(2024, 1, 31)], dtype=object), array([ True, False]), None)
@@ -281,8 +281,8 @@ def labelled_rows(
     order; numbers and words of common scales need none.
     """
     words = as_words(frame[target])
-    gaps = {None, "", *MISSING_WORDS} - set(as_words(classes or ()))
-    missing = np.array([word in gaps for word in words])
+    absent = {None, "", *MISSING_WORDS} - set(as_words(classes or ()))
+    missing = np.array([word in absent for word in words])
     if missing.all():
         raise ValueError(f"{where(frame)}: column {target!r} has no labels at all.")
     if missing.any() and not skip_unlabelled:
@@ -295,7 +295,7 @@ def labelled_rows(
         )
     rows = frame[~missing]
     rows.attrs |= frame.attrs
-    kept = np.array([word for word in words if word not in gaps], dtype=object)
+    kept = np.array([word for word in words if word not in absent], dtype=object)
     if classes is None and len(distinct := set(kept.tolist())) <= MAX_LABELS:
         classes = known_order(distinct)
         _question_strange_labels(rows, target, kept, classes)
@@ -337,7 +337,7 @@ def _fits(word: str, common: Sequence[str]) -> bool:
     """Return whether a rare label can belong to the scale of the common labels.
 
     Words must be of the same known scale. Numbers fit equal steps if they are at a step between the others or next to
-    them, or whole numbers from 0 to 10. Labels fit if the common ones are no known scale.
+    them, or whole numbers from 0 to 10. Labels fit if the common ones are not of a known scale.
 
     >>> numbers = ["1", "2", "3", "4", "5"]
     >>> [_fits(word, numbers) for word in ("55", "0", "6", "10", "4.5", "fvie")]
@@ -361,8 +361,8 @@ def known_labels(frame: pd.DataFrame, column: str, classes: Array) -> Array:
     """Return the labels in a column of a chunk as classes of the model (N,), None if there is none."""
     known = dict(zip(as_words(classes), classes.tolist(), strict=True))
     words = as_words(frame[column])
-    gaps = {None, "", *MISSING_WORDS} - set(known)
-    strange = next((i for i, word in enumerate(words) if word not in gaps and word not in known), None)
+    absent = {None, "", *MISSING_WORDS} - set(known)
+    strange = next((i for i, word in enumerate(words) if word not in absent and word not in known), None)
     if strange is not None:
         raise ValueError(
             f"{place(frame, frame.index[strange])}: column {column!r} has a label that is not among the classes "

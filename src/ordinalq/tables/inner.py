@@ -31,7 +31,7 @@ def model_for(model: Any, by: Any) -> Any:
 
 
 def with_quantifier(model: Any, quantifier: Quantifier) -> Any:
-    """Return a copy of a model with another quantifier in the place of its own."""
+    """Return a copy of a model with another quantifier."""
     if isinstance(model, Quantifier):
         return quantifier
     changed = copy.copy(model)

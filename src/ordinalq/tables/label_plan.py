@@ -18,7 +18,7 @@ from ordinalq.tables.predict import find_group
 
 
 class LabelPlan(NamedTuple):
-    """How many rows of each group to label; `read` has the groups as the file does, by which rows are found again.
+    """Numbers of rows to label in each group; `read` has the groups as in the file, to find their rows again.
 
     `spread` has the effect of labels that are spread over all groups; None if the method has no model of groups.
     """
@@ -116,7 +116,7 @@ def draw_rows(
 def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> pd.DataFrame:
     """Draw the rows to label at random within each group; the table of the plan is read twice more.
 
-    The rows come with all their columns, after one that says which line (or row, in Parquet) of the file each is, and
+    The rows have all their columns, after one with the line (or row, in Parquet) of the file, and
     one with the name of the file, if there are many. A column `target` for the labels is added, empty, if the table
     lacks it.
     """

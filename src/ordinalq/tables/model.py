@@ -1,14 +1,19 @@
 """`TableModel`: columns, an encoder and a quantifier; and the quality of its classifier."""
 
 import warnings
+from array import array
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
+from numbers import Integral
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -54,10 +59,11 @@ from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
 
 MAX_TERMS = 50_000
 CHARACTERS = (2, 4)  # lengths of character n-grams, with the budget "best"
+PAIRS = (1, 2)  # words, and pairs of words
 
 
 class TypedColumns(TransformerMixin, BaseEstimator):
-    """Takes the columns it knows of a table in their order, and reads them by kind, see `ordinalq.io.columns`.
+    """Select columns of a table in the order of training, and read them by kind, see `ordinalq.io.columns`.
 
     ``categories_`` are those of the training table, by column.
     """
@@ -103,15 +109,82 @@ BETWEEN = "\n"
 
 
 class Words(TfidfVectorizer):
-    """TF-IDF weights of words; it is kept with one text of all its words in their order.
+    """TF-IDF weights of words and pairs of words, counted by arrays and stored as one text.
 
-    A model file has a node for each entry of a dictionary. For 50,000 words, writing and reading these took longer than
-    fitting the model.
+    Counting gives the matrix of the base class in about a third of its time. The state has one text of all terms in
+    their order: a model file has a node for each entry of a dictionary, and for 50,000 terms, writing and reading these
+    took longer than fitting the model.
     """
+
+    def _count_vocab(self, raw_documents: Any, fixed_vocab: bool) -> tuple[dict[str, int], Any]:
+        """Return the terms with their columns, and the counts (N, terms); overrides the base class."""
+        whole = isinstance(self.min_df, Integral)
+        if (self.ngram_range, self.analyzer, self.stop_words, self.tokenizer, whole) != (
+            PAIRS,
+            "word",
+            None,
+            None,
+            True,
+        ):
+            counted: tuple[dict[str, int], Any] = super()._count_vocab(raw_documents, fixed_vocab)
+            return counted
+        known = self._known_terms() if fixed_vocab else None
+        numbers: Any = defaultdict() if known is None else known.numbers
+        if known is None:
+            numbers.default_factory = numbers.__len__
+        prepare, split = self.build_preprocessor(), self.build_tokenizer()
+        words, ends = array("q"), [0]
+        for text in raw_documents:
+            words.extend(map(numbers.__getitem__, split(prepare(self.decode(text)))))
+            ends.append(len(words))
+        ids = np.frombuffer(words, dtype=np.int64) if words else np.empty(0, dtype=np.int64)
+        row = np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends))
+        first, second = ids[:-1], ids[1:]
+        # Words that are in no term have the number -1.
+        are_pairs = (row[:-1] == row[1:]) & (first >= 0) & (second >= 0)
+        pairs = first[are_pairs] * len(numbers) + second[are_pairs]
+        row = np.concatenate([row, row[:-1][are_pairs]])
+        if known is not None:
+            terms, vocabulary = np.concatenate([known.columns[ids], known.pair_columns(pairs)]), self.vocabulary_
+        else:
+            if not numbers:
+                raise ValueError("empty vocabulary; perhaps the documents only contain stop words")
+            codes, distinct = pd.factorize(pairs)
+            terms = np.concatenate([ids, len(numbers) + codes])
+            # The base class removes the rest of the rare terms; naming all of them would take the longest.
+            frequent = np.flatnonzero(np.bincount(terms) >= self.min_df)
+            # In the order of the base class, by first occurrence, the words of a text before its pairs: then sums over
+            # the terms of a text are rounded in the same way.
+            first_row = np.empty(len(numbers) + len(distinct), dtype=np.int32)
+            first_row[terms[::-1]] = row[::-1]
+            frequent = frequent[np.lexsort((frequent, first_row[frequent]))]
+            place = np.full(len(first_row), -1, dtype=np.int32)
+            place[frequent] = np.arange(len(frequent))
+            terms, names = place[terms], list(numbers)
+            vocabulary = {}
+            for column, term in enumerate(frequent.tolist()):
+                if term < len(names):
+                    vocabulary[names[term]] = column
+                else:
+                    one, other = divmod(int(distinct[term - len(names)]), len(names))
+                    vocabulary[f"{names[one]} {names[other]}"] = column
+        found = terms >= 0
+        ones, shape = np.ones(found.sum(), dtype=self.dtype), (len(ends) - 1, len(vocabulary))
+        X = sparse.coo_matrix((ones, (row[found], terms[found])), shape=shape).tocsr()
+        X.sort_indices()
+        return vocabulary, X
+
+    def _known_terms(self) -> "_Terms":
+        """Return the terms of the fitted vocabulary as arrays; they are made once."""
+        known: _Terms | None = getattr(self, "_terms", None)
+        if known is None or known.vocabulary is not self.vocabulary_:
+            known = self._terms = _Terms.of(self.vocabulary_)
+        return known
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes, of the vocabulary only the words."""
         state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_terms", None)
         if (numbers := state.get("vocabulary_")) is not None:
             state["vocabulary_"] = BETWEEN.join(sorted(numbers, key=numbers.__getitem__))
         return state
@@ -123,19 +196,71 @@ class Words(TfidfVectorizer):
         super().__setstate__(state)
 
 
+class _Numbers(dict[str, int]):
+    """Numbers of words; -1 for any other word."""
+
+    def __missing__(self, _: str) -> int:
+        return -1
+
+
+class _Terms(NamedTuple):
+    """Terms of a vocabulary: numbers of all words in them, columns of words, and columns of pairs by their codes."""
+
+    vocabulary: dict[str, int]
+    numbers: _Numbers
+    columns: npt.NDArray[np.int32]  # of words by their numbers, and -1 at the end for other words
+    codes: Index  # ascending
+    of_codes: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, vocabulary: dict[str, int]) -> "_Terms":
+        """Return the terms; those with a space are pairs."""
+        pairs = {tuple(term.split(" ")): column for term, column in vocabulary.items() if " " in term}
+        words = [term for term in vocabulary if " " not in term]
+        numbers = _Numbers(
+            (word, i) for i, word in enumerate(dict.fromkeys([*words, *(w for pair in pairs for w in pair)]))
+        )
+        columns = np.full(len(numbers) + 1, -1, dtype=np.int32)
+        columns[: len(words)] = [vocabulary[word] for word in words]
+        codes = np.array([numbers[a] * len(numbers) + numbers[b] for a, b in pairs], dtype=np.int64)
+        order = np.argsort(codes)
+        return cls(vocabulary, numbers, columns, codes[order], np.array(list(pairs.values()), dtype=np.int32)[order])
+
+    def pair_columns(self, pairs: Index) -> Index:
+        """Return the columns of pairs, -1 for pairs that are not terms."""
+        if not len(self.codes):
+            return np.full(len(pairs), -1)
+        place = np.minimum(np.searchsorted(self.codes, pairs), len(self.codes) - 1)
+        return np.where(self.codes[place] == pairs, self.of_codes[place], -1)
+
+
 def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str], *, with_characters: bool = False) -> Any:
     """Return the unfitted transformer that makes numbers of the typed columns of a training table.
 
     Text becomes TF-IDF weights of words and pairs of words, at most 50,000 of each column, and with `with_characters`
     as many of 2 to 4 characters. Other columns are encoded by :func:`ordinalq.io.encoder.table_encoder`, with numbers
     of unit variance.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame (N, ...)
+        Typed training table.
+    kinds : dict of str to str
+        Kind of each column.
+    with_characters : bool, default=False
+        Whether character n-grams are added.
+
+    Returns
+    -------
+    encoder : ColumnTransformer
+        Unfitted.
     """
     texts = [name for name, kind in kinds.items() if kind == "text"]
     others = [name for name, kind in kinds.items() if kind != "text"]
     steps: list[Any] = []
     for name in texts:
         vectorizer = Words(
-            ngram_range=(1, 2),
+            ngram_range=PAIRS,
             sublinear_tf=True,
             min_df=2 if len(frame) < 2000 else 5,
             max_features=MAX_TERMS,
@@ -148,11 +273,11 @@ def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str], *, with_char
     if others:
         positions = np.flatnonzero([kind != "text" for kind in kinds.values()])
         steps.append(("other columns", table_encoder(frame[others], scale=True), positions))
-    # With words the matrix is sparse, whatever else is in it.
+    # With words the matrix is sparse, also if it has other columns.
     return ColumnTransformer(steps, sparse_threshold=1.0 if texts else 0.0, verbose_feature_names_out=False)
 
 
-# Quality of the classifier What its held-out votes are worth, next to saying always the same.
+# Quality of the classifier on held-out items, compared with a constant class.
 
 
 # A class with fewer labelled items is called rare: its column of M scatters by .1 and more.
@@ -163,7 +288,7 @@ MIN_ORDERED, MAX_ORDERED = 4, 7
 PART = 0.4
 # e(N) = a + b / sqrt(N): from the errors at PART N and 2 PART N follows that at 2 N, in parts of their difference.
 GAIN = (1 - np.sqrt(0.5)) / (1 / np.sqrt(PART) - 1 / np.sqrt(2 * PART))
-# Numbers with more distinct values than this are no scale from which one could be missing.
+# Numbers with more distinct values than this are not a scale in which one could be missing.
 LONGEST_SCALE = 12
 
 
@@ -174,6 +299,22 @@ def quality(quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None =
     largest; distance, and that of the median class: mean absolute error in classes of both; rare: labels with fewer
     than 30 items, and how many these are; twice: accuracy to expect with twice as many labels (None: unknown, since
     there are too few items).
+
+    Parameters
+    ----------
+    quantifier : Quantifier
+        Fitted.
+    X : array-like (N, d)
+        Encoded training items.
+    codes : ndarray (N,)
+        Classes of the items.
+    groups : ndarray (N,), default=None
+        Groups of the items, which stay together in folds.
+
+    Returns
+    -------
+    found : dict or None
+        The values above by name; None without a classifier.
     """
     S = getattr(getattr(quantifier, "classifier_", None), "held_out_scores_", None)
     if S is None:
@@ -293,7 +434,7 @@ def absent(classes: Sequence[Any]) -> list[str]:
 
 
 def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -> list[tuple[str, str]]:
-    """Return what is said of a classifier and its labels: a word and a sentence each."""
+    """Return lines about a classifier and its labels: a word and a sentence each."""
     said = []
     if found is not None:
         always = f"always saying {found['largest']} would be right in {percent(found['largest_share'], 0)}"
@@ -358,7 +499,7 @@ class TableModel(BaseEstimator):
     target_ : str
         Column of the labels.
     quality_ : dict or None
-        How good the classifier is, see :func:`ordinalq.tables.model.quality`.
+        Quality of the classifier, see :func:`ordinalq.tables.model.quality`.
     unused_ : dict of str to str
         Columns that are not used, each with the reason. Empty if columns were named.
     n_items_, n_skipped_, n_groups_ : int
@@ -423,8 +564,8 @@ class TableModel(BaseEstimator):
             Column of the labels.
         by : str or list of str, default=None
             Columns of groups, or periods such as "date:month": held-out scores then come from models that have seen no
-            item of the group, and the quantifier learns how groups differ. They are not learned from unless they are
-            named as columns to use; rows without a group are one group.
+            item of the group, and the quantifier learns differences between groups. They are not features unless they
+            are named as such; rows without a group are one group.
         classes : list, default=None
             Labels in ascending order; numbers and words of common scales, such as "unhappy" to "happy", need none.
         class_values : list or dict, default=None
@@ -434,9 +575,14 @@ class TableModel(BaseEstimator):
         sample_weight : str, default=None
             Column of weights of the rows, which is not learned from; rows of weight zero are left out.
         weight_type : {"survey", "frequency"}, default="survey"
-            What weights are, see :meth:`ordinalq.PACC.fit`.
+            Type of the weights, see :meth:`ordinalq.PACC.fit`.
         tidy_groups : bool, default=False
             Merge groups whose names differ only in case and blanks. A warning counts them otherwise.
+
+        Returns
+        -------
+        self : TableModel
+            Fitted.
         """
         if not isinstance(target, str):
             raise TypeError(f"target must be the name of a column, got {type(target).__name__}. Pass target='stars'.")
@@ -496,7 +642,18 @@ class TableModel(BaseEstimator):
         return self
 
     def asked_columns(self, target: str) -> list[str]:
-        """Return the columns to learn from, none if all are."""
+        """Return the columns that were named to learn from.
+
+        Parameters
+        ----------
+        target : str
+            Column of the labels, which must not be among them.
+
+        Returns
+        -------
+        columns : list of str
+            Named columns; empty if all columns are used.
+        """
         for name, given in (("text", self.text), ("features", self.features), ("categories", self.categories)):
             if isinstance(given, str):
                 raise TypeError(f"{name} must be a list of columns, got the text {given!r}; write {name}=[{given!r}].")
@@ -533,21 +690,64 @@ class TableModel(BaseEstimator):
         return {name: kind for name, kind in kinds.items() if name not in others}
 
     def fitted(self) -> Quantifier:
-        """Return the quantifier that answers."""
+        """Return the fitted quantifier.
+
+        Returns
+        -------
+        quantifier : Quantifier
+            Fitted quantifier, ``quantifier_``.
+        """
         check_is_fitted(self, "quantifier_")
         return self.quantifier_
 
     def encode(self, frame: Any) -> Any:
-        """Return what the quantifier takes for items, (N, d)."""
+        """Encode rows as input of the quantifier, (N, d).
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+
+        Returns
+        -------
+        X : ndarray or sparse array (N, d)
+            Encoded rows.
+        """
         check_is_fitted(self, "quantifier_")
         return self.encoder_.transform(self.columns_.transform(frame))
 
     def scores(self, frame: Any) -> Floats:
-        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`."""
+        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+
+        Returns
+        -------
+        S : ndarray (N, n) or (N, d)
+            Class scores, or features for methods on features.
+        """
         return np.asarray(self.fitted().scores(self.encode(frame)), dtype=np.float64)
 
     def predict(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
-        """Estimate the class distribution of all rows as one sample, (n,); weights as in :meth:`predict_groups`."""
+        """Estimate the class distribution of all rows as one sample, (n,); weights as in :meth:`predict_groups`.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+        sample_weight : str or array-like (N,), default=None
+            Weights of the rows, or their column.
+        weight_type : {"survey", "frequency"}, default="survey"
+            Type of the weights, see :meth:`ordinalq.PACC.fit`.
+
+        Returns
+        -------
+        p : ndarray (n,)
+            Estimated distribution.
+        """
         return np.asarray(
             distributions(self.fitted().solve(_summary(self, frame, None, None, sample_weight, weight_type)))[0]
         )
@@ -588,9 +788,14 @@ class TableModel(BaseEstimator):
         sample_weight : str or array-like (N,), default=None
             Weights of the rows, or their column.
         weight_type : {"survey", "frequency"}, default="survey"
-            What weights are, see :meth:`ordinalq.PACC.predict_groups`.
+            Type of the weights, see :meth:`ordinalq.PACC.predict_groups`.
         tidy_groups : bool, default=False
             Merge groups whose names differ only in case and blanks. A warning counts them otherwise.
+
+        Returns
+        -------
+        estimates : Estimates
+            Distributions of the groups, with intervals if `level` is given.
         """
         model = model_for(self, by)
         summary = _summary(model, frame, by, labels, sample_weight, weight_type, label_inclusion)
@@ -600,7 +805,25 @@ class TableModel(BaseEstimator):
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
     def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
-        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`."""
+        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+        level : float, default=0.95
+            Level of the intervals.
+        by : str, list of str, array-like (N,) or frame (N, k), default=None
+            Columns of the groups, periods such as "date:month", or the groups themselves. None takes all rows as
+            one sample.
+        **how
+            Further arguments of :meth:`predict_groups`.
+
+        Returns
+        -------
+        estimates : Estimates
+            Distributions with intervals.
+        """
         return self.predict_groups(frame, by, level=check_level(level), **how)
 
     def predict_items(self, frame: Any, by: Any = None) -> Floats:
@@ -608,6 +831,19 @@ class TableModel(BaseEstimator):
 
         See :meth:`ordinalq.PACC.predict_items`. `by` names columns of groups without missing values, or has the
         groups themselves; None takes all rows as one sample.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+        by : str, list of str, array-like (N,) or frame (N, k), default=None
+            Columns of the groups, periods such as "date:month", or the groups themselves. None takes all rows as
+            one sample.
+
+        Returns
+        -------
+        P : ndarray (N, n)
+            Posterior probabilities of the rows.
         """
         groups = None if by is None else _group_values(self.fitted(), frame, by)
         return self.fitted().predict_items(self.encode(frame), groups)
@@ -615,14 +851,48 @@ class TableModel(BaseEstimator):
     def labels_needed(
         self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
     ) -> LabelsNeeded:
-        """Return how many rows of each group to label, see :meth:`ordinalq.PACC.labels_needed`."""
+        """Return the number of rows to label in each group, see :meth:`ordinalq.PACC.labels_needed`.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+        by : str, list of str, array-like (N,) or frame (N, k)
+            Columns of the groups, periods such as "date:month", or the groups themselves.
+        width : float, default=0.05
+            Upper minus lower bound of the interval to reach: in classes for the mean class, in prevalence for a class.
+        quantity : "mean" or a class, default="mean"
+            Interval of the mean class, or of the prevalence of a class.
+        **how
+            Further arguments of :meth:`ordinalq.PACC.labels_needed`; `labels` has the labels of some rows.
+
+        Returns
+        -------
+        needed : LabelsNeeded
+            Numbers of rows to label.
+        """
         labels = how.pop("labels", None)
         known = [None] * len(frame) if labels is None else labels
         model = model_for(self, by)
         return labels_needed(model.fitted(), _summary(model, frame, by, known), width, quantity, **how)
 
     def diagnose(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
-        """Report how far the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
+        """Report whether the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`.
+
+        Parameters
+        ----------
+        frame : pandas or polars DataFrame (N, ...)
+            Rows with the columns that the model was fitted on.
+        sample_weight : str or array-like (N,), default=None
+            Weights of the rows, or their column.
+        weight_type : {"survey", "frequency"}, default="survey"
+            Type of the weights, see :meth:`ordinalq.PACC.fit`.
+
+        Returns
+        -------
+        diagnosis : Diagnosis
+            Tests and warnings.
+        """
         return diagnose(self.fitted(), _summary(self, frame, None, None, sample_weight, weight_type))
 
     @property
@@ -632,7 +902,15 @@ class TableModel(BaseEstimator):
         return dict(self.columns_.kinds)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model to a file, see :func:`ordinalq.save_model`."""
+        """Write the model to a file, see :func:`ordinalq.save_model`.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write, usually ``something.oq``.
+        overwrite : bool, default=False
+            Replace a file that is not a model.
+        """
         save_model(self, path, overwrite=overwrite)
 
 
@@ -733,7 +1011,7 @@ def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, 
 
 
 def _encoded(encoder: Any, table: Any, kinds: Mapping[str, str], name: str) -> Any:
-    """Fit the encoder and return what it makes of a table (N, ...); the error says which texts have no words."""
+    """Fit the encoder and return the encoded table (N, d); the error names columns of text without words."""
     try:
         return encoder.fit_transform(table)
     except ValueError as error:

@@ -1,9 +1,9 @@
 """Model files: `save_model`, `load_model`, and the validation of untrusted files.
 
-A file ``.oq`` is a ZIP archive of two members: ``meta.json`` says what the model is and who made it, ``model.skops`` is
-the model as skops writes it, that is JSON and arrays, never a pickle. A checksum over both tells a damaged file; it
-does not tell who wrote it. What protects the reader of a stranger's file is that only types on a list are built: those
-that skops trusts (scikit-learn, NumPy, SciPy) and our own, each by its name.
+A file ``.oq`` is a ZIP archive of two members: ``meta.json`` describes the model, ``model.skops`` is the model as skops
+writes it: JSON and arrays, never a pickle. A checksum over both reveals a damaged file, but not its author. Only types
+on a list are built, which protects the reader of an untrusted file: those that skops trusts (scikit-learn, NumPy,
+SciPy) and those of ordinalq, each by its name.
 """
 
 import copy
@@ -46,7 +46,7 @@ from ordinalq.version import __version__
 # Increased whenever an older ordinalq could not read the file or would read it wrongly.
 FORMAT = 4
 META = "meta.json"
-# NumPy's own, whatever the caller has set.
+# Those of NumPy, not those that the caller has set.
 PRINT_OPTIONS: dict[str, Any] = {
     "precision": 8,
     "threshold": 1000,
@@ -64,7 +64,7 @@ PRINT_OPTIONS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model file says about itself."""
+    """Description of a model in its file."""
 
     format: int  # version of the file format
     versions: dict[str, str]  # of python, ordinalq, scikit-learn, numpy and skops that made the model
@@ -328,7 +328,7 @@ def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
 
 
 class _Nodes:
-    """Walks the tree as skops will: a node whose number was seen before is that earlier node, whatever it holds.
+    """Visit the tree as skops does: a node with the number of an earlier node is that node, with any content.
 
     `n_bytes` are those of all arrays, each as often as it is read.
     """
@@ -576,8 +576,8 @@ def _check_tree(tree: Any, n_features: Any) -> None:
     """Raise an error if nodes of decision trees point to other nodes than their descendants, or to no feature.
 
     scikit-learn follows the nodes without looking, so that those of a forged file could lead anywhere in the memory.
-    It compares new items with the `n_features_in_` of the estimator that it is given, and no more inside of an
-    ensemble: what counts is the number there, not that of the tree.
+    It compares new items with the `n_features_in_` of the given estimator, and not of those inside of an
+    ensemble: the number there counts, not that of the tree.
     """
     if tree.node_count < 1:
         raise ValueError("a decision tree in it has no nodes")
@@ -680,7 +680,7 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> Mode
     path : str or Path
         Usually ``something.oq``. An existing model is replaced; any other existing file is refused.
     overwrite : bool, default=False
-        Replace whatever is there.
+        Replace any existing file.
 
     Returns
     -------
@@ -778,7 +778,18 @@ def load_model_and_info(path: str | Path, *, trusted: Sequence[str] = ()) -> tup
 
 
 def read_info(path: str | Path) -> ModelInfo:
-    """Return what a model file says about itself; the model is checked against its checksum, but not loaded."""
+    """Return the description in a model file; the model is checked against its checksum, but not loaded.
+
+    Parameters
+    ----------
+    path : str or Path
+        Model file.
+
+    Returns
+    -------
+    info : ModelInfo
+        Description of the model; nothing else is read.
+    """
     path = Path(path)
     meta, payload = _read(path)
     info = check_meta(meta, payload, path)
@@ -787,7 +798,18 @@ def read_info(path: str | Path) -> ModelInfo:
 
 
 def is_model(path: Path) -> bool:
-    """Return whether a file looks like one of `save_model`, whatever its version."""
+    """Return whether a file looks like one of `save_model`, of any version.
+
+    Parameters
+    ----------
+    path : str or Path
+        File.
+
+    Returns
+    -------
+    found : bool
+        True for a model file.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             return {META, PAYLOAD} <= set(archive.namelist())

@@ -36,8 +36,8 @@ def summarize_table(
 
     The model is a :class:`TableModel`, or a quantifier that was fitted on a frame of numbers, whose columns the table
     has. The values of the column `by`, or of several, are the groups. They keep their type and their order; in text
-    files they are whole numbers, numbers, dates or true and false where all of them are. Rows without a value are a
-    group of their own, the last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times
+    files they are whole numbers, numbers, dates or true and false where all of them are. Rows without a value are
+    one group, the last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times
     with a zone in UTC). None takes all rows as one group, "all".
 
     The column `labels` has labels of some rows, a random draw, and missing values; `label_inclusion` is the column
@@ -107,7 +107,7 @@ def _some(labels: Sequence[str]) -> str:
 
 
 class Diagnoses(NamedTuple):
-    """What is known of a table as one sample, and of its large groups by their names."""
+    """Diagnoses of a table as one sample, and of its large groups by their names."""
 
     whole: Diagnosis
     groups: dict[str, Diagnosis]
@@ -120,12 +120,12 @@ class Diagnoses(NamedTuple):
 
     @property
     def misfits(self) -> list[str]:
-        """Names of the groups that are no mixture of the known classes."""
+        """Names of the groups that are not a mixture of the known classes."""
         return [name for name, plausible in self.judged.items() if not plausible]
 
 
 def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> Diagnoses:
-    """Report how far estimates of a summarized table can be trusted; with `groups`, also those of large groups."""
+    """Report whether estimates of a summarized table can be trusted; with `groups`, also those of large groups."""
     found = {}
     if groups and summary.keys is not None:
         names = summary.keys.labels()

@@ -18,7 +18,7 @@ SHOWN_CELL = 200
 NESTED = "nested"
 # Rows and characters by which the kind of a column is guessed.
 KIND_ROWS, KIND_CELL = 5000, 1000
-# A column with more different values has no classes; gaps, and numbers written in two ways, are not counted yet.
+# A column with more different values has no classes; missing values and equal numbers are not yet removed.
 ENOUGH = 2 * MAX_LABELS
 
 
@@ -115,7 +115,7 @@ def _kind(frame: Any, name: str) -> str:
 
 
 def _counted(column: Any) -> Counter[str | None] | None:
-    """Return how often each word occurs, None for a gap; nothing where they are too many, or lists and the like."""
+    """Return the count of each word, None for a missing value; empty if there are too many, or lists and objects."""
     try:
         counts = column.value_counts(dropna=False, sort=False)
         if len(counts) > ENOUGH:
@@ -149,7 +149,7 @@ def _number(word: str) -> float | None:
 
 
 def _shown(value: Any) -> str:
-    """Return a cell as text, cut where it is long.
+    """Return a cell as text, shortened if it is long.
 
     >>> _shown(None), _shown(float("nan")), _shown(1.0), _shown("x" * 300)[-3:]
     ('', '', '1.0', 'xx…')
