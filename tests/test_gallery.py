@@ -1,4 +1,4 @@
-"""The gallery: every example runs without a word of warning, and ends in a picture."""
+"""The gallery: every example runs without warnings and draws a figure."""
 
 import runpy
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_example_ends_in_a_picture(path, capsys):
     axes = plt.figure(number).axes
     assert axes
     assert all(ax.has_data() for ax in axes)
-    # It says in figures what the picture shows.
+    # It prints the numbers of the figure.
     assert any(character.isdigit() for character in capsys.readouterr().out)
 
 

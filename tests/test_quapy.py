@@ -1,4 +1,4 @@
-"""The page for those who come from QuaPy: what it says of both holds, where QuaPy is installed."""
+"""The page for users of QuaPy is correct, if QuaPy is installed."""
 
 import warnings
 from pathlib import Path
