@@ -118,7 +118,7 @@ docs: $(STAMP)
 
 # Warnings are errors; pages of names and examples are generated again.
 site: $(SITE_STAMP)
-	rm -rf docs/api docs/gallery docs/_build
+	rm -rf docs/api docs/gallery docs/notebooks docs/_build
 	$(SITE)/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
@@ -147,4 +147,4 @@ rehearse: $(STAMP)
 	$(BIN)/python .ci/rehearse.py
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) $(CLUSTER) dist docs/_build docs/api docs/gallery docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .coverage
+	rm -rf $(VENV) $(BENCH) $(SITE) $(LOWEST) $(RELEASE) $(CLUSTER) dist docs/_build docs/api docs/gallery docs/notebooks docs/sg_execution_times.rst .mypy_cache .pytest_cache .ruff_cache .coverage

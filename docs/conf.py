@@ -39,8 +39,8 @@ numpydoc_xref_param_type = False
 
 # Every example is run when the site is made; an error, or one without a figure, stops it.
 sphinx_gallery_conf = {
-    "examples_dirs": "../examples/gallery",
-    "gallery_dirs": "gallery",
+    "examples_dirs": ["../examples/gallery", "../examples/notebooks"],
+    "gallery_dirs": ["gallery", "notebooks"],
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,

@@ -1,5 +1,7 @@
 """Fixtures shared by all tests, and which tests the seed sweeps."""
 
+import sys
+
 import numpy as np
 import pytest
 from seeds import SEED, following
@@ -9,6 +11,14 @@ from seeds import SEED, following
 def rng():
     """One generator per test; ORDINALQ_TEST_SEED sweeps the seed."""
     return np.random.default_rng(SEED)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """Close the figures of a test if pyplot was imported."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 def pytest_report_header():

@@ -1,4 +1,4 @@
-"""The gallery: every example runs without warnings and draws a figure."""
+"""The gallery and the notebooks: examples run without warnings and show figures."""
 
 import runpy
 from pathlib import Path
@@ -6,14 +6,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "gallery").glob("plot_*.py"))
-
-
-@pytest.fixture(autouse=True)
-def no_pictures_left():
-    plt.close("all")
-    yield
-    plt.close("all")
+FOLDER = Path(__file__).parents[1] / "examples"
+EXAMPLES = sorted((FOLDER / "gallery").glob("plot_*.py"))
+NOTEBOOKS = sorted((FOLDER / "notebooks").glob("plot_*.py"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem.removeprefix("plot_"))
@@ -27,8 +22,18 @@ def test_example_ends_in_a_picture(path, capsys):
     assert any(character.isdigit() for character in capsys.readouterr().out)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem.removeprefix("plot_"))
+def test_notebook_runs_and_shows_figures(path, capsys):
+    runpy.run_path(str(path), run_name="__main__")
+    figures = [plt.figure(number) for number in plt.get_fignums()]
+    assert figures
+    assert all(ax.has_data() for figure in figures for ax in figure.axes)
+    assert any(character.isdigit() for character in capsys.readouterr().out)
+
+
 def test_every_example_has_a_title_and_a_first_sentence():
-    for path in EXAMPLES:
+    for path in [*EXAMPLES, *NOTEBOOKS]:
         title, line, empty, *rest = path.read_text(encoding="utf-8").splitlines()[1:]
         assert line == "=" * len(title), path.name
         assert not empty, path.name

@@ -106,8 +106,14 @@ def test_nothing_is_left_behind(rng):
     before = dict(mpl.rcParams)
     every_picture(rng)
     assert dict(mpl.rcParams) == before
-    if "matplotlib.pyplot" in sys.modules:
-        assert sys.modules["matplotlib.pyplot"].get_fignums() == []
+
+
+def test_figures_are_shown_by_pyplot_if_the_user_imported_it():
+    code = (
+        "import matplotlib; matplotlib.use('Agg'); import matplotlib.pyplot as plt, ordinalq.plot as plot; "
+        "ax = plot.tau_path([0, 1], [1, 2]); assert plt.gcf() is ax.figure"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 def test_importing_loads_no_matplotlib_and_drawing_no_pyplot():

@@ -208,5 +208,5 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def save_picture(axes: Any, path: Path, kind: str) -> None:
-    """Write the figure of `axes`, one of `ordinalq.plot` or an array of them: pyplot does not know it."""
+    """Write the figure of `axes`, one of `ordinalq.plot` or an array of them."""
     np.ravel(axes)[0].figure.savefig(path, format=kind, dpi=150, bbox_inches="tight")

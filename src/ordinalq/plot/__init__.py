@@ -1,8 +1,8 @@
 """Plots of estimates and arrays, on matplotlib axes.
 
-Every function draws into the axes that it is given and returns them; without any it makes a figure, which
-is not registered with pyplot: ``ax.figure.savefig("figure.png")``. Estimates as `predict_groups` and `predict_interval`
-return them bring their classes, groups and intervals along.
+Every function draws into the given axes and returns them. Without axes it makes a figure, which notebooks and
+``plt.show()`` show if pyplot was imported; ``ax.figure.savefig("figure.png")`` writes it. Estimates of `predict_groups`
+and `predict_interval` bring their classes, groups and intervals along.
 """
 
 from ordinalq._utils.text import shortened as shortened

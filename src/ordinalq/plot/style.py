@@ -3,6 +3,7 @@
 Colours can be distinguished by colour-blind people, and markers, dashes or lightness carry the same difference in grey.
 """
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -84,10 +85,18 @@ def bar() -> str:
 
 
 def new_figure(size: tuple[float, float]) -> Any:
-    """Return a new figure, of a size in inches, that pyplot does not know."""
+    """Return a new figure of a size in inches.
+
+    In a notebook, and if the user has imported pyplot, the figure is registered with pyplot, so that it is shown.
+    Otherwise it is not, so that figures of servers and long runs are freed.
+    """
     with require_extra("plot", "plotting"):
         from matplotlib.figure import Figure
 
+    if {"matplotlib.pyplot", "ipykernel"} & set(sys.modules):
+        import matplotlib.pyplot as plt
+
+        return plt.figure(figsize=size, layout="constrained")
     return Figure(figsize=size, layout="constrained")
 
 
