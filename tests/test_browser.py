@@ -300,7 +300,7 @@ def test_a_broken_file_is_answered_where_it_was_chosen(browser, program, tmp_pat
     assert all("415" in line for line in browser.console())
     begin(browser, program)
     browser.keys("#labelled", tmp_path / "broken.csv")
-    browser.wait_for("Broken.csv, line 3: expected 2 columns, got 1.")
+    browser.wait_for("broken.csv, line 3: expected 2 columns, got 1.")
 
 
 def test_words_are_put_in_order_by_keys_and_by_dragging(browser, tmp_path):
@@ -315,10 +315,10 @@ def test_words_are_put_in_order_by_keys_and_by_dragging(browser, tmp_path):
     browser.keys("#labelled", tmp_path / "grades.csv")
     browser.wait_for("Put the classes in order")
     assert order() == ["gold", "bronze", "silver"]
-    browser.run("document.querySelector(\"[aria-label='gold later']\").focus()")
+    browser.run("document.querySelector(\"[aria-label='move gold down']\").focus()")
     browser.press(" ", " ")
     assert order() == ["bronze", "silver", "gold"]
-    assert browser.text("[data-classes=grade] [data-told]") == "gold is now number 3 of 3"
+    assert browser.text("[data-classes=grade] [data-status-text]") == "gold is now number 3 of 3"
     browser.run(DRAG, "[data-classes=grade] li:nth-child(3)", "[data-classes=grade] li:nth-child(1)")
     assert order() == ["gold", "bronze", "silver"]
     sent = "return [...document.querySelectorAll('[data-classes=grade] input[name=class]')].map(e => e.value)"
@@ -396,7 +396,7 @@ def test_everything_has_a_name_enough_contrast_and_a_place_in_the_order_of_keys(
         assert browser.run("return document.querySelectorAll('h1').length") == 1, name
         # By the tabulator to the first link, which skips the rest.
         browser.press("\ue004")
-        assert browser.run("return document.activeElement.textContent") == "Skip to the content", name
+        assert browser.run("return document.activeElement.textContent") == "Skip to content", name
 
 
 def test_two_browsers_and_two_tabs_do_not_mix(walked, browser, program):
