@@ -158,7 +158,7 @@ def test_wrong_classifiers_are_not_shared(data):
     scored = oq.classifiers.CrossFitted(GaussianNB(), cv=3).fit(X, y)
     with pytest.raises(TypeError, match="works on features"):
         oq.HDx().fit_on(scored, y)
-    with pytest.raises(ValueError, match="classes that the classifier knows"):
+    with pytest.raises(ValueError, match="classes of the classifier"):
         oq.PACC().fit_on(scored, y * 10)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         oq.PACC().fit_on(scored, y[:200])

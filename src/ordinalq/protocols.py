@@ -113,7 +113,7 @@ class Protocol(ABC):
     min_per_class : int, default=0
         Smallest count of each class; only with "balanced". The paper has 3 on Fact, UCI and OpenML data.
     small_pool : {"error", "repeat", "replace"}, default="error"
-        What to do where a class has fewer items than wanted: refuse, go through its items repeatedly, or draw with
+        Rule for a class with fewer items than needed: raise an error, use its items repeatedly, or draw with
         replacement.
     random_state : int, Generator or None, default=None
         An integer makes every draw the same.

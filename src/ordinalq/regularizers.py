@@ -1,6 +1,6 @@
 """Regularizers: what an estimate should look like, apart from the data.
 
-`Tikhonov` asks for smooth distributions and is what makes the o-methods ordinal; `LogTikhonov` is its original form in
+`Tikhonov` prefers smooth distributions and makes the o-methods ordinal; `LogTikhonov` is its original form in
 unfolding, on the logarithm of acceptance-corrected counts. `Entropy` pulls towards a distribution, and ignores the
 order.
 """
@@ -163,7 +163,7 @@ TAU_LIMITS = (1e-9, 1e6)
 MAX_TAU = 1e300
 # By how much a probability may exceed one.
 ROUNDING = 1e-4
-# Shares below this are no longer told from zero by a logarithm.
+# The logarithm does not distinguish shares below this from zero.
 KNEE = 1e-9
 
 
@@ -536,7 +536,7 @@ class LogTikhonov(Regularizer):
         return np.asarray(np.matmul(differences(P.shape[1], self.order, self.shape), slope[:, :, None] * J))
 
 
-@lru_cache(maxsize=64)  # a solver asks for the same matrix in every step
+@lru_cache(maxsize=64)  # a solver uses the same matrix in every step
 def _differences(n_classes: int, order: int, shape: tuple[int, ...] | None) -> Floats:
     C = existing_differences(n_classes, order) if shape is None else grid_difference_matrix(shape, order)
     C.flags.writeable = False
@@ -630,7 +630,7 @@ class PolynomialSmoothing(Smoother):
         return clean(self.interpolation * clean(U) + (1 - self.interpolation) * P)
 
 
-@lru_cache(maxsize=64)  # an EM asks for the same matrix a hundred times
+@lru_cache(maxsize=64)  # an EM uses the same matrix a hundred times
 def polynomial_projection(n: int, order: int) -> Floats:
     """Return the (n, n) matrix of the least-squares polynomial of p."""
     Z, _ = np.linalg.qr(np.vander(np.linspace(-1, 1, n), order + 1))

@@ -27,5 +27,5 @@ def read_header(stream: IO[bytes], size: int) -> Header:
         raise ValueError(f"an array in it cannot be read: {type(error).__name__}") from error
     n_bytes = math.prod(shape) * dtype.itemsize
     if dtype.hasobject or min(shape, default=0) < 0 or stream.tell() + n_bytes != size:
-        raise ValueError(f"an array in it is not {dtype} of shape {shape}, as it says")
+        raise ValueError(f"an array in it is not {dtype} of shape {shape}, as its header states")
     return Header(shape, dtype, n_bytes)

@@ -71,7 +71,7 @@ def in_order(
 
     The function is at the top of a module, so that workers find it; each worker gets `shared` once. BLAS and OpenMP
     have one thread, also without workers: products of a block are small, and idle threads would use the CPU.
-    Calls are asked for when workers have room for them. An error of a call, or of what yields them, is raised here.
+    Calls are requested when workers are free. An error of a call, or of the iterator of calls, is raised here.
     """
     n_jobs = n_workers(n_jobs)
     if n_jobs == 1:

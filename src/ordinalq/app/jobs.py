@@ -18,7 +18,7 @@ from ordinalq._utils.progress import ProgressHandler
 PRELOADED = ["ordinalq.app.work", "ordinalq.plot", "matplotlib.figure", "matplotlib.backends.backend_agg"]
 # Messages about the progress of one thing are at least this many seconds apart.
 PAUSE = 0.1
-# Part of the machine's memory that one piece of work may take; a file that asks for more must not end the server.
+# Part of the machine's memory for one job. A file that needs more must not end the server.
 MEMORY = 0.75
 # Notes that are kept, such as warnings.
 MAX_NOTES = 20
@@ -77,7 +77,7 @@ class Job:
         self._follower.join(timeout)
 
     def _follow(self) -> None:
-        """Take what the process says until it ends."""
+        """Receive messages of the process until it ends."""
         with contextlib.suppress(EOFError, OSError):
             while True:
                 kind, value = self._connection.recv()

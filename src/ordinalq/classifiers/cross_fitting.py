@@ -5,8 +5,9 @@ without them: from the other folds (`CrossFitted`), or from the trees of a fores
 
 A classifier that was fitted before, on other items (`FrozenEstimator`), is not fitted again: all items are new to it.
 
-Quantifiers fit classifiers on codes 0..n-1, in the order of their classes. What was fitted before knows the labels
-instead; `fit` is told what the codes stand for (`labels`), and columns are found through the classifier's ``classes_``.
+Quantifiers fit classifiers on codes 0..n-1, in the order of their classes. Classifiers that were fitted before have
+the labels instead; `fit` receives the labels of the codes (`labels`), and columns are found through the classifier's
+``classes_``.
 
 The parts of scikit-learn that are used here are imported in the functions that use them: they take longer to load than
 all of ordinalq, and draw in packages that no estimate needs.
@@ -47,7 +48,7 @@ def make_folds(
     Items have codes and groups (N,).
 
     `cv` is a scikit-learn splitter or the number of stratified, shuffled folds (fewer if no class has that many items;
-    folds of whole groups if there are groups). With groups, `seen` refuses folds in which a class is held out that
+    folds of whole groups if there are groups). With groups, `seen` rejects folds in which a class is held out that
     is not among their training items.
     """
     with warnings.catch_warnings():
@@ -205,7 +206,7 @@ class CrossFitted(HeldOutScores):
     estimators_ : list of fitted classifiers
     classes_ : ndarray (n,)
     names_ : ndarray (n,)
-        What the models call the classes: ``classes_``, or the labels that an already fitted part knows.
+        Names of the classes: ``classes_``, or the labels of an already fitted part.
     gives_posteriors_ : bool
         Whether the scores are probabilities, not votes.
 
@@ -426,7 +427,7 @@ class AlreadyFitted(HeldOutScores):
         extra = [name for name in known if name not in self.names_.tolist()]
         if lacking or extra:
             raise ValueError(
-                f"the fitted classifier knows the classes {known}, but the items have {self.names_.tolist()}: "
+                f"the fitted classifier has the classes {known}, but the items have {self.names_.tolist()}: "
                 f"{'it lacks' if lacking else 'no item is of'} {lacking or extra}; "
                 "fit it on items of exactly these classes."
             )
@@ -509,7 +510,7 @@ def class_scores(model: Any, X: Any, names: Array) -> Floats:
     column = {name: j for j, name in enumerate(names.tolist())}
     known = np.asarray(model.classes_).tolist()
     if not column.keys() >= set(known):
-        raise ValueError(f"the classifier must know only the classes {list(column)}, got one that knows {known}.")
+        raise ValueError(f"the classifier must have only the classes {list(column)}, got {known}.")
     S = np.zeros((_num_samples(X), len(names)))
     if hasattr(model, "predict_proba"):
         S[:, [column[name] for name in known]] = model.predict_proba(X)
@@ -552,7 +553,7 @@ def shared_scores(classifier: Any, names: Array) -> Any:
     if known in (names.tolist(), list(range(len(names)))):
         return classifier
     if sorted(map(str, known)) != sorted(map(str, names.tolist())):
-        raise ValueError(f"y must have the classes that the classifier knows, {known}, got {names.tolist()}.")
+        raise ValueError(f"y must have the classes of the classifier, {known}, got {names.tolist()}.")
     model = AlreadyFitted(FrozenEstimator(classifier))
     model.classes_, model.names_ = np.arange(len(names)), names
     model.gives_posteriors_ = classifier.gives_posteriors_

@@ -100,7 +100,7 @@ def _encoder(X: Any) -> Any:
     An encoder is needed for columns other than numbers and for missing values.
     """
     if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
-        # Members refuse complex numbers, with scikit-learn's own words.
+        # Members raise scikit-learn's error for complex numbers.
         if issparse(X) or np.iscomplexobj(X) or not np.isnan(np.asarray(X, dtype=np.float64)).any():
             return None
         from sklearn.impute import SimpleImputer
@@ -277,7 +277,7 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
 
 # Logarithm of the square root of 2 pi.
 LOG_ROOT = 0.5 * np.log(2 * np.pi)
-# Least expected deviation that counts, in classes: below it, its logarithm says nothing.
+# Least expected deviation that counts, in classes: below it, its logarithm has no meaning.
 LEAST_DEVIATION = 0.02
 # Strength of the pull of a and b towards zero, in items: it only matters where classes are separated perfectly, or
 # if there are about as many items as parameters.
@@ -740,7 +740,7 @@ def balanced_loss(x: Floats, L: Floats, codes: Codes, weight: Floats, centre: Fl
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, Array]:
-    """Return items whose rows can be picked, and labels (N,), or refuse them."""
+    """Return validated items and labels (N,)."""
     X = _rows(X)
     for what, number in zip(("item(s)", "feature(s)"), X.shape, strict=False):
         if number == 0:

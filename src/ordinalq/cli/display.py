@@ -400,7 +400,7 @@ def working(what: str) -> Iterator[None]:
 
     class Told(ProgressColumn):
         def render(self, task: Any) -> Text:
-            """State what the innermost work is; asked whenever the screen is drawn."""
+            """Return the current step as text, for each refresh of the screen."""
             display.update(task.id, completed=far.part)
             return Text(f"{far.part:4.0%} {far.what}", no_wrap=True, overflow="ellipsis")
 

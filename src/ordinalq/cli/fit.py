@@ -183,7 +183,7 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "columns": info.columns,
         "unused": model.unused_,
         **({} if smoothing is None else {smoothing.parameter: smoothing.value}),
-        # What the default says of itself.
+        # Report of the default method.
         **({"training": asdict(model.fitted().training_)} if hasattr(model.fitted(), "training_") else {}),
     }
 

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = str(message).replace("Pass groups to fit", "Use fit --by")
         say(f"ordinalq: warning: {one_line(text, options)}", err=True)
 
-    asked = QUIET.set(quiet)
+    token = QUIET.set(quiet)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = warn
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The parser's own errors (unknown verb, missing option) carry their exit code.
         return int(getattr(error, "exit_code", 2 if isinstance(error, CALLERS_MISTAKES) else 1))
     finally:
-        QUIET.reset(asked)
+        QUIET.reset(token)
 
 
 def _options(arguments: Sequence[str]) -> Mapping[str, str]:

@@ -63,8 +63,8 @@ TrustOption = Annotated[
 ]
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         typer.echo(f"ordinalq {__version__}")
         raise typer.Exit
 
@@ -83,7 +83,7 @@ def options(
 # Terminal output: plain characters only, with options instead of parameters of the library.
 
 
-# Whether the call that is running was asked for quiet.
+# Whether the running call has the option --quiet.
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 # Parameters of the library that have another name as an option.
@@ -162,7 +162,7 @@ def one_line(text: str, options: Mapping[str, str]) -> str:
 
 
 class OneLine(logging.Formatter):
-    """Messages of the library in the log, as the command line says them."""
+    """Log messages of the library in terms of the command line."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__("%(message)s")

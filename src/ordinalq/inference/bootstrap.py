@@ -5,7 +5,7 @@ the covariance of f within class i. A sample replicate therefore is q plus the d
 class, from the means of their classes; it needs q, N and V, not the items of the sample. A replicate of M comes from
 items of V that are drawn with replacement within each class. Each replicate is solved as the estimate was.
 
-A model that was trained with groups knows D, the covariance between groups of the mean of f within a class. Then q has
+A model that was trained with groups has D, the covariance between groups of the mean of f within a class. Then q has
 covariance D (1 - 1/N) besides, the same for few items and for many.
 """
 

@@ -61,7 +61,7 @@ class SmoothingEffect:
     strength: float
     moved: float  # NMD between the estimate and the one without smoothing
     jaggedness_without: float  # xi_1 without smoothing
-    freedom: float | None  # degrees of freedom that the regularizer leaves, where the method knows them (RUN)
+    freedom: float | None  # degrees of freedom that the regularizer leaves, if the method has them (RUN)
 
     @property
     def is_active(self) -> bool:

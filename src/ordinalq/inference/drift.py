@@ -142,7 +142,7 @@ def _sums(model: GroupModel, state: State, Q: Floats, U: Floats, labels: GroupLa
     if labels is not None:
         Q = np.where(U[:, None] > 0, Q, labels.sums / np.maximum(m, 1)[:, None])
     seen = ModelDistance.of(model, filt, Q, sizes)
-    # Group effects have heavy tails: a group far from the others tells less of the common offset.
+    # Group effects have heavy tails: a group far from the others has less information on the common offset.
     nu = tail_dof(model, filt.rank)
     trust = np.minimum((nu + filt.rank) / (nu + seen.distance), 1)[:, None]
     plain = m == 0

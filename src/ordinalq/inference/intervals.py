@@ -59,7 +59,7 @@ def percentiles(
     The prevalence of classes in the same of the `sets` (n,) may belong to any of these.
     """
     low, high = (statistics(R, values),) * 2 if sets is None else _extremes(R, values, sets)
-    # "weibull": so that a further replicate would lie outside as often as the level says.
+    # "weibull": so that a further replicate would lie outside with the probability of the level.
     lower = np.quantile(low, (1 - level) / 2, axis=0, method="weibull")
     return np.asarray(lower), np.asarray(np.quantile(high, (1 + level) / 2, axis=0, method="weibull"))
 

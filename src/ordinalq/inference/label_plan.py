@@ -32,7 +32,7 @@ class LabelsNeeded:
     Attributes
     ----------
     asked : float
-        The width of the interval that was asked for.
+        The requested width of the interval.
     quantity : str
         What the interval is of: "mean class", "mean position", or a class.
     level : float

@@ -164,7 +164,7 @@ def _with_unseen(counts: Floats, lower: Floats, upper: Floats) -> tuple[Floats, 
     """Return bounds (B, 2n) that do not exclude classes without a label.
 
     A prevalence, or a cumulative one, of which no label was seen may be zero, and one of which all labels are may be
-    one. The prediction g says nothing against it: it may be wrong.
+    one. The prediction g may be wrong.
     """
     seen = statistics(counts)[:, :-1]
     rest = counts.sum(axis=1, keepdims=True) - seen

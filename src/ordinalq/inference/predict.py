@@ -260,8 +260,8 @@ def select(
     The row of the others is a separate estimate from all their items. If there is such a group, the keys are
     text, since its own, "(other)", is.
 
-    Groups with most "items", the highest "mean" class or the largest share of a class come first, as `sort` says; None
-    keeps the order, but stands for "items" where only the `top` are wanted. Groups with fewer than `min_items` are
+    Groups with most "items", the highest "mean" class or the largest share of a class come first, depending on `sort`;
+    None keeps the order, but stands for "items" where only the `top` are wanted. Groups with fewer than `min_items` are
     among the others. `drift` is the common offset of all groups.
     """
     if summary.keys is None:

@@ -76,7 +76,7 @@ def assumed_groups(trained: tuple[str, ...], keys: Keys | None, *, learned_parts
 
     With `learned_parts`, the training groups had parts.
     """
-    asked = () if keys is None else tuple(keys.names)
+    columns = () if keys is None else tuple(keys.names)
     if groups_of_parts(keys, trained) is not None:
         of = ", ".join(trained)
         if learned_parts:
@@ -85,9 +85,9 @@ def assumed_groups(trained: tuple[str, ...], keys: Keys | None, *, learned_parts
             f"{PARTS} {of}, which share the effect of their group; if they are compared, the items of a "
             f"class are assumed to have the same features in all parts of a {of}"
         )
-    if not asked or not trained or set(asked) == set(trained) or UNNAMED in (*asked, *trained):
+    if not columns or not trained or set(columns) == set(trained) or UNNAMED in (*columns, *trained):
         return "drawn like the training groups, from which the model has learned how groups differ"
-    return f"groups by {', '.join(asked)} {ASSUMED} {', '.join(trained)}"
+    return f"groups by {', '.join(columns)} {ASSUMED} {', '.join(trained)}"
 
 
 def provenance_of(

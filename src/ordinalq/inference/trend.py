@@ -138,9 +138,9 @@ class Trend:
     def sentences(self) -> list[str]:
         """Return one sentence per series with the result of its test."""
         names = [""] * len(self) if self.series is None else [f"{name}: " for name in self.series.labels()]
-        told = [self._sentence(k) for k in range(len(self))]
+        texts = [self._sentence(k) for k in range(len(self))]
         # Names stay as they are written.
-        return [name + text if name else text[0].upper() + text[1:] for name, text in zip(names, told, strict=True)]
+        return [name + text if name else text[0].upper() + text[1:] for name, text in zip(names, texts, strict=True)]
 
     def _sentence(self, k: int) -> str:
         p = self.p_value[k]

@@ -110,7 +110,7 @@ def ground(auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, 
     for number, third in enumerate(thirds(codes, pool, few=few)):
         protocol: Protocol
         if auto.prevalences is None:
-            # So many APP samples that their smoothest fifth are as many as asked for.
+            # So many APP samples that their smoothest fifth are as many as needed.
             protocol = APPOQ(FRACTION, int(draws / FRACTION), size, small_pool="replace", random_state=SEED + number)
         else:
             vectors = np.asarray(auto.prevalences, dtype=np.float64)
@@ -273,7 +273,7 @@ def tune(smoother: Smoother, trials: Iterable[Trial], unit: float = 1.0, source:
     """Choose a strength of smoothing, relative to a unit, by mean NMD over trials.
 
     The smoother defines the first strength and the largest one. All trials are kept in memory, since every strength
-    goes through all of them; their source is told, see :class:`Tuning`.
+    goes through all of them; `source` describes them, see :class:`Tuning`.
     """
     trials = list(trials)
     share = np.array([trial.weights.sum() for trial in trials])

@@ -136,8 +136,8 @@ def distributions(
         raise ValueError(f"n_items must be one number per group, {len(P)}, got shape {np.shape(n_items)}.")
     sizes = None if n_items is None else array("n_items", n_items)
     titles, labels = names("names", groups, len(P)), names("classes", classes, P.shape[1])
-    told: dict[str, Any] = {**others, "means": means, "class_values": values, "fit": fit}
-    return Distributions(P, labels, titles, n_items=sizes, level=level, **told)
+    fields: dict[str, Any] = {**others, "means": means, "class_values": values, "fit": fit}
+    return Distributions(P, labels, titles, n_items=sizes, level=level, **fields)
 
 
 def _means(estimates: "Estimates") -> list[str]:
@@ -263,7 +263,7 @@ def distribution(
 
     Intervals and true values are drawn if given.
 
-    Numbers stand above the bars if there are at most 12; the mean class of estimates is told with its interval.
+    Numbers stand above the bars if there are at most 12; the title has the mean class of estimates with its interval.
 
     Parameters
     ----------
@@ -313,15 +313,15 @@ def distribution(
     if given.are_shares and not log:
         style.percent_axis(ax)
     mean = "" if given.means is None or edges is not None else f"{given.scale.name} {given.means[0]}"
-    told = "\n".join(filter(None, [plain(title), mean, WARNING if given.is_marked[0] else ""]))
+    heading = "\n".join(filter(None, [plain(title), mean, WARNING if given.is_marked[0] else ""]))
     if len(legend) > 1:
         # Above the axes: the bars of an unknown distribution may be high anywhere.
         place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
-        place |= {"title": told or None, "alignment": "left"}
+        place |= {"title": heading or None, "alignment": "left"}
         box = ax.legend(list(legend.values()), list(legend), ncols=3, frameon=False, **place)
         style.literal([box.get_title()])
-    elif told:
-        style.literal([ax.set_title(told, loc="left", fontsize="medium")])
+    elif heading:
+        style.literal([ax.set_title(heading, loc="left", fontsize="medium")])
     return ax
 
 

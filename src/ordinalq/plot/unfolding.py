@@ -150,7 +150,7 @@ def _styles(series: dict[str, Floats]) -> dict[str, dict[str, Any]]:
 
 
 def _tidy(ax: "Axes") -> None:
-    """Tidy the axes, unless a style asks for ticks on all sides."""
+    """Tidy the axes, unless a style has ticks on all sides."""
     from matplotlib import rcParams
 
     if not rcParams["xtick.top"]:

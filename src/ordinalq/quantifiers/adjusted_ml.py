@@ -281,7 +281,7 @@ class Posterior(NamedTuple):
     """Shares of B samples, the mean over the parts of the prior that count.
 
     m problems were solved, one per sample and part that counts. For the shares of the sample itself, `of_sample` has
-    the covariance J of its deviation from the population, and J H (B, n, n), what q tells of it; else it is None.
+    the covariance J of its deviation from the population, and J H (B, n, n), its regression on q; else it is None.
     """
 
     solution: Solution  # shares (B, n); the worst of the parts in what concerns convergence
@@ -338,7 +338,7 @@ def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, est
     information[:, np.arange(n), np.arange(n)] += k / P**2
     of_sample = None
     if estimand == "sample":
-        # What q says of the deviation of the sample from its population.
+        # Regression on q of the deviation of the sample from its population.
         of_sample = J, np.matmul(J, H)
         rest = b[rows] - np.matmul(H[rows], P[:, :, None])[:, :, 0]
         P = clean(P + np.matmul(J[rows], rest[:, :, None])[:, :, 0])
@@ -416,7 +416,7 @@ def _correlations(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
     """Return scales (B, n) and regular covariances (B, n, n) in these scales."""
     Q, M, Omega, P0 = seen
     n = Q.shape[1]
-    # Nobody asks for less than a thousandth of an item, and where f does not vary there is nothing to see.
+    # Less than a thousandth of an item does not matter, and an f that does not vary has no information.
     least = LEAST_SEEN / sizes[:, None] * np.abs(M).max(axis=2)
     scale = np.sqrt(np.einsum("bii->bi", Omega) + least**2)
     # Residuals have no part along p0: a variance there makes Omega regular and changes nothing else.

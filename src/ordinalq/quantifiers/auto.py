@@ -14,7 +14,7 @@ from ordinalq.quantifiers.adjusted_ml import AdjustedML
 from ordinalq.quantifiers.base import TrainingGroups
 from ordinalq.samples.weights import Weights
 
-# Sizes of samples for which the expected error is told.
+# Sizes of samples for which the expected error is reported.
 SIZES = (100, 1000)
 
 
@@ -25,7 +25,7 @@ class Training:
     Attributes
     ----------
     budget, kind, method : str
-        As asked, what kind of items there are, and the name of the method.
+        The given budget, the kind of items, and the name of the method.
     reasons : tuple of str
         Why each part is there.
     weights : dict of str to float

@@ -54,7 +54,7 @@ class Entry:
 
         Grids of RUN, PDF and o-PDF depend on n.
 
-        Settings "reference" are what the authors' program did, "paper" what the text says, where they differ.
+        Settings "reference" are those of the authors' program, "paper" those of the text, if they differ.
         """
         check_choice("settings", settings, ("reference", "paper"))
         printed = settings == "paper"

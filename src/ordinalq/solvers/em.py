@@ -173,7 +173,7 @@ def _iterate(
 
     At most `max_iter` times, one number or (b,).
 
-    Return the last unsmoothed p, the number of iterations, and whether `tol` was met (or not asked for).
+    Return the last unsmoothed p, the number of iterations, and whether `tol` was met (or not given).
     """
     if not isinstance(max_iter, np.ndarray):
         max_iter = np.full(len(prior), check_integer("max_iter", max_iter, minimum=1))

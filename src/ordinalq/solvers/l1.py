@@ -336,7 +336,7 @@ def _longest_step(pairs: tuple[tuple[Floats, Floats], ...]) -> Floats:
 def _safeguard(D: Floats, c: Floats, p: Floats, duality_gap: float) -> tuple[Floats, float]:
     """Return the better of p and the vertex of HiGHS, and its duality gap.
 
-    HiGHS meets its conditions to 1e-10; then it is asked once more, for the change of p in units of the loss.
+    HiGHS meets its conditions to 1e-10; then it is called once more, for the change of p in units of the loss.
     """
     loss = float(np.abs(c - D @ p).sum())
     least = loss - duality_gap
@@ -405,7 +405,7 @@ def _lower_bound(D: Floats, c: Floats, p: Floats, y: Floats) -> float:
     """Return the lower bound y.c - max_i (D'y)_i of the best known y in [-1, 1].
 
     At an optimum y is the sign of what is not nearly zero, and the classes with mass have the same D'y; the other
-    entries of y (d,) are changed as little as this asks.
+    entries of y (d,) are changed as little as this requires.
     """
     r, used = c - D @ p, p >= ZERO
     zero = np.abs(r) < ZERO
@@ -427,7 +427,7 @@ def _read_off(D: Floats, C: Floats, P: Floats, y: Floats) -> tuple[Floats, Float
 
     That p is the point nearest to uniform among those with the same zero residuals and empty classes; where it would
     raise the loss, P itself is returned. The multipliers y (B, d) of the zero residuals are corrected so that all
-    classes with mass have the same gradient, as optimality asks.
+    classes with mass have the same gradient, as optimality requires.
     """
     n = D.shape[1]
     used = P >= ZERO

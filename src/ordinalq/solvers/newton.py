@@ -17,7 +17,7 @@ from ordinalq.solvers.objectives import HESSIANS, Objective
 from ordinalq.solvers.quadratic import is_stiff, simplex_qp, solve_qp
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
 
-# Curvatures of the models of Newton's method, and what they promise.
+# Curvatures of the models of Newton's method, and their expected gains.
 
 
 # Curvatures below this part of the largest are raised to it.
@@ -201,12 +201,12 @@ def _is_imprecise(objective: Objective, solution: Solution) -> Mask:
 STAGE_TOL = 1e-4
 # Rounding error of a value, as part of its terms: a rise below it does not count.
 NOISE = 1e-14
-# Where the decrease that a step promises is lost in the rounding of the value, this many more steps polish p.
+# If the expected decrease of a step is lost in the rounding of the value, this many more steps polish p.
 POLISHING_STEPS = 4
 # With a kink that is rounded off, the gradient is only accurate to this; within the 1e-8 over which it is, that is
 # 1e-11 of the value.
 ROUNDED_OFF = 1e-3
-# A step must achieve this part of the decrease that the gradient promises.
+# A step must achieve this part of the decrease expected from the gradient.
 ARMIJO = 1e-4
 # The line search gives up below this length.
 SHORTEST = 1e-12
@@ -369,11 +369,11 @@ class _Run:
         self.objective, self.penalty, self.P, self.tol = objective, penalty, P.copy(), tol
         self.scale = objective.scale
         self.before = np.full_like(P, 1 / P.shape[1])
-        self.value, self.kkt, self.promised = np.empty(B), np.empty(B), np.full(B, np.inf)
+        self.value, self.kkt, self.expected_gain = np.empty(B), np.empty(B), np.full(B, np.inf)
         self.state = np.full(B, State.NEWTON, dtype=np.int8)
         self.polished = np.zeros(B, dtype=np.int64)
         # A start for another stage need not be confirmed. Elsewhere a small gradient is not enough: where the curvature
-        # is tiny, it says little about the value.
+        # is tiny, it has little information on the value.
         self.roughly = tol >= STAGE_TOL
         self.stiff = np.zeros(B, dtype=bool)
         if penalty is not None:
@@ -417,7 +417,7 @@ class _Run:
 
     def _next_states(self, open_: Index, moved: Mask, noise: Floats) -> None:
         """Follow the table of :class:`State` after a step."""
-        small = self.promised[open_] <= noise
+        small = self.expected_gain[open_] <= noise
         if not self.objective.convex:
             # Bending a curvature upwards can leave next to no step far from the optimum: be careful from there on.
             halted = (small | ~moved) & (self.kkt[open_] > ROUNDED_OFF) & self._is(open_, State.NEWTON)
@@ -438,7 +438,7 @@ class _Run:
                 at = self._derivatives(doubtful, first=False)
                 converged[doubtful] = gain_by_each_class(self.P[doubtful], at) <= self._allowed(doubtful)
             return np.asarray(converged)
-        confirmed = self.promised <= self._allowed()
+        confirmed = self.expected_gain <= self._allowed()
         # The gradient of a stiff penalty is large where p has its last digit.
         small = (self.kkt <= ROUNDED_OFF) | (self.stiff & (self.state != State.STUCK))
         confirmed &= (self.polished > 0) & small
@@ -513,7 +513,7 @@ class _Run:
         D = X - P
         # D sums to zero, so the mean of the gradient does not count; left in, its rounding errors would.
         slope = (centred_gradient(P, at.gradient) * D).sum(axis=1)
-        self.promised[open_] = -slope
+        self.expected_gain[open_] = -slope
         step = np.ones(len(P))
         moved = np.zeros(len(P), dtype=bool)
         if r is not None:
@@ -524,7 +524,7 @@ class _Run:
         while len(left):
             trial = P[left] + step[left, None] * D[left]
             value = self._values(trial, open_[left])
-            # A step that promises less than the noise may raise the value: it polishes p.
+            # A step with an expected gain below the noise may raise the value: it polishes p.
             good = value <= at.value[left] + ARMIJO * step[left] * slope[left] + noise[left]
             chosen = left[good]
             self.P[open_[chosen]], moved[chosen] = trial[good], True

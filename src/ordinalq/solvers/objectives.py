@@ -45,8 +45,8 @@ class Seen(NamedTuple):
 class Objective(ABC):
     """B functions of p on the simplex.
 
-    ``scale`` (B,) divides gradients in the optimality measure, so that likelihoods count per item; ``convex`` says
-    whether the functions are so, ``nonnegative`` whether no value is below zero.
+    ``scale`` (B,) divides gradients in the optimality measure, so that likelihoods count per item. ``convex`` is
+    true if the functions are convex, ``nonnegative`` if no value is below zero.
     """
 
     n_samples: int

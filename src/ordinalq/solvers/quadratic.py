@@ -581,8 +581,10 @@ def _gain(A: Floats, found: QPSolution, G: Floats) -> Floats:
     gain, r = np.empty(len(G)), found.multipliers()
     for i, (p, g) in enumerate(zip(found.p, G, strict=True)):
         step, _ = _face_step(A, found.penalty, p, r[i], g)
-        promised = -float(step @ (g - p @ g))
-        gain[i] = max(float(p @ g - g.min()) if (p == 0)[g.argmin()] else 0.0, promised if promised >= 0 else np.inf)
+        expected_gain = -float(step @ (g - p @ g))
+        gain[i] = max(
+            float(p @ g - g.min()) if (p == 0)[g.argmin()] else 0.0, expected_gain if expected_gain >= 0 else np.inf
+        )
     return gain
 
 

@@ -16,7 +16,7 @@ from ordinalq.solvers.solution import Solution, kkt_residual
 
 # No latent moves by more in a step: the second-order model of an exponential holds no farther.
 LONGEST = 2.0
-# A step must achieve this part of the decrease that the gradient promises.
+# A step must achieve this part of the decrease expected from the gradient.
 ARMIJO = 1e-4
 # The line search gives up below this length.
 SHORTEST = 1e-10

@@ -17,7 +17,7 @@ from ordinalq.unfolding.spectrum import SmoothSpectrum
 from ordinalq.unfolding.strength import Scan
 
 FORMAT = "ordinalq unfolding 1"
-# Methods that a file may name; others are refused.
+# Methods that a file may name; others raise an error.
 METHODS: dict[str, Any] = {kind.__name__: kind for kind in (SmoothSpectrum, RUN, IBU)}
 # Fields of a measurement that are stored.
 STORED = (

@@ -97,7 +97,7 @@ def check_axes(q: Any, M: Any, acceptance: Any, background: Any) -> None:
         ("background", background, "observed", observed),
         ("acceptance", acceptance, "true", true),
     ):
-        if axis is None or not is_histogram(value) or len(value.axes) != 1:  # more axes are refused later
+        if axis is None or not is_histogram(value) or len(value.axes) != 1:  # more axes raise an error later
             continue
         if not same_bins(value.axes[0], axis):
             raise ValueError(f"the axis of {name} must be the {kind} one, {axis!r}, got {value.axes[0]!r}.")

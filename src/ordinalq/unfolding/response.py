@@ -252,7 +252,7 @@ def check_proportional(method: Quantifier, a: Floats) -> None:
     """Raise ValueError if a method's acceptance is not proportional to this (n,)."""
     parameters = method.get_params()
     own = parameters.get("acceptance", parameters.get("regularizer__acceptance"))
-    if own is None or np.shape(own) != a.shape:  # a wrong shape is the method's to refuse
+    if own is None or np.shape(own) != a.shape:  # the method raises for a wrong shape
         return
     ratio = np.asarray(own, dtype=np.float64) / a
     if not np.allclose(ratio, ratio[0], rtol=1e-6, atol=0):

@@ -5,8 +5,8 @@ The logarithms x = ln t of the true contents minimize
     -ln L(g | R exp(x) + b) + tau/2 ||r(x)||^2,
 
 with the residuals r of :class:`ordinalq.unfolding.curvature.Curvature`, which are zero for every power law. The penalty
-is the logarithm of a normal prior of r with variance 1 / tau. The marginal likelihood of tau (its evidence) tells
-which strengths the counts support, and the same prior tells the size of the bias.
+is the logarithm of a normal prior of r with variance 1 / tau. The marginal likelihood of tau (its evidence) shows
+which strengths the counts support, and the same prior gives the size of the bias.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from ordinalq.unfolding.engine import Fit, QuantifierUnfolder, Shift, Unfolder
 from ordinalq.unfolding.measurement import Measurement
 
 # Strengths of a scan: standard deviations 1 / sqrt(tau) of the residuals, in units in which the axis has length one.
-# They go from five times the relative error of the sum of the counts, not to be told from a power law, to that of
+# They go from five times the relative error of the sum of the counts, not distinguishable from a power law, to that of
 # neighbouring bins that differ by a factor of exp(3).
 N_STRENGTHS, SMOOTHEST, ROUGHEST = 20, 5.0, 3.0
 # Largest strength relative to the largest one of a scan: beyond, estimates do not change, but lose digits.
