@@ -125,6 +125,20 @@ def test_summaries_of_docstrings_are_one_line_of_at_most_79_characters():
     assert [(place, text) for place, text in summaries if len(text) > 79 or "\n" in text] == []
 
 
+def test_pages_of_the_guide_have_at_most_200_lines_and_two_tables_of_measurements():
+    references = {"api.md", "cli.md", "departures.md", "experiments.md"}
+    number = re.compile(r"[-+±]?[\d.,]+( ?(s|%|MB|ms))?")
+    for path in (*DOCS.glob("*.md"), *(DOCS / "extend").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        assert path.name in references or text.count("\n") <= 200, path.name
+        tables = [table.splitlines()[2:] for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)]
+        cells = [[cell.strip() for row in table for cell in row.strip("|").split("|")] for table in tables]
+        measured = [
+            table for table in cells if 2 * sum(bool(number.fullmatch(cell)) for cell in table) > len(table) > 0
+        ]
+        assert len(measured) <= 2, path.name
+
+
 def section(doc, name):
     """Return the text of a section of a docstring in the format of numpydoc."""
     found = re.search(rf"^{name}\n-+\n(.*?)(?=^\S[^\n]*\n-+\n|\Z)", doc, re.MULTILINE | re.DOTALL)
