@@ -41,7 +41,7 @@ def md(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
 def nmd(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
     """Normalized match distance, MD / sum_i d_i, in [0, 1] [eq:NMD].
 
-    With unit distances the divisor is n - 1. Parameters as for :func:`md`.
+    With unit distances the divisor is n - 1.
 
     Parameters
     ----------
@@ -72,8 +72,7 @@ def rnod(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
     sqrt(OD(p || p_hat) / (n - 1)).
 
     OD(p || p_hat) is the mean of DW_i = sum_j |i - j| (p_j - p_hat_j)^2 over the classes i with p_i > 0. It is not
-    symmetric. With `distances`, |i - j| is the distance between the classes and n - 1 the sum of all. Parameters as
-    for :func:`md`.
+    symmetric. With `distances`, |i - j| is the distance between the classes and n - 1 the sum of all.
 
     Parameters
     ----------
