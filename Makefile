@@ -96,12 +96,12 @@ coverage: $(STAMP)
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow --durations=10
 
-# The page in a real Chromium; installs it where the system's packages can.
+# The web app in Chromium, which is installed if the system allows it.
 browser-test: $(STAMP)
 	command -v chromedriver > /dev/null || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; }
 	$(BIN)/python -m pytest -q -m browser tests/test_browser.py
 
-# The pictures of docs/app.md, made by the same tests.
+# The screenshots of docs/app.md, by the same tests.
 screenshots: $(STAMP)
 	ORDINALQ_SCREENSHOTS=docs $(BIN)/python -m pytest -q -m browser tests/test_browser.py -k "built_in or phone"
 
@@ -126,9 +126,9 @@ hostile: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python docs/make_tables.py
-	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_figures.py
 
-# Warnings are errors; the pages of names and examples are made anew, so that none stays behind.
+# Warnings are errors; pages of names and examples are generated again.
 site: $(SITE_STAMP)
 	rm -rf docs/api docs/gallery docs/notebooks docs/_build
 	$(SITE)/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

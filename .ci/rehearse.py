@@ -69,7 +69,7 @@ def last_line(log):
 
 
 def page(records, commit):
-    """Return the page of results."""
+    """Return the report of results."""
     packages = ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow")
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     rows = []
@@ -96,7 +96,7 @@ def page(records, commit):
 
 
 def main(names):
-    """Run the steps that are not finished for this commit, and write the page after each of them."""
+    """Run the steps that are not finished for this commit, and write the report after each of them."""
     commit = output_of("git", "rev-parse", "--short", "HEAD")
     clone, store = FOLDER / commit, FOLDER / f"{commit}.json"
     FOLDER.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Check that ordinalq[all] works where it is installed from a wheel: fit, estimate, save, the command line."""
+"""Check a wheel of ordinalq[all]: fit, estimate, save, the command line."""
 
 import subprocess
 import sys

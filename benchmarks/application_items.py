@@ -831,7 +831,7 @@ def experiment(home: Path, config: str, tables: tuple[str, ...]) -> Items:
 
 
 def _empty_picture(figure: Any, file: Any, *arguments: Any, **options: Any) -> None:
-    """Write an empty picture in place of a figure."""
+    """Write an empty image in place of a figure."""
     content = '<svg width="1" height="1"></svg>'
     if isinstance(file, io.TextIOBase):
         file.write(content)

@@ -62,8 +62,8 @@ LOOP_RATIO = 100
 LOOP_METHODS = ("RUN", "OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF")
 QUADRATIC_METHODS = ("ACC", "PACC", "EDy", "OACC", "OPACC", "OEDy", "OPDF")
 # The same minimum: at most this part of the possible descent is missed, in nine samples of ten. Peers stop early on
-# the Hellinger distance, which is not convex, and where nothing is minimised, the gap is a difference of estimates.
-SAME_GAP, SAME_GAP_CONVEX, SAME_SHARE = 1e-3, 1e-5, 0.9
+# the Hellinger distance, which is not convex, and where nothing is minimised, the excess is a difference of estimates.
+SAME_EXCESS, SAME_EXCESS_CONVEX, SAME_SHARE = 1e-3, 1e-5, 0.9
 # Bare quadratic programs, fed with our M and q: a solver in a loop, not a method of a package.
 BARE_PROGRAMS = ("solve_l2", "DAQP")
 # The tiny version: items of fried, items per sample, and batches of the growth.
@@ -268,7 +268,7 @@ class Ours:
         self.P = fitted.predict(self.first)
         self.objective = fitted.objective(self.first)
 
-    def gaps(self, P):
+    def excesses(self, P):
         """Missed part of the possible descent of P (B, n), (L(p) - L(ours)) / (L(uniform) - L(ours)).
 
         Where nothing is minimised, the largest difference from our estimate instead.
@@ -283,7 +283,7 @@ class Ours:
         """Compare estimates P (B, n) and times (B,) of a rival; rows of NaN are samples on which it failed."""
         fine = ~np.isnan(P).any(axis=1)
         P = np.where(fine[:, None], clean(P), np.nan)  # some answers are negative by rounding
-        gaps = self.gaps(np.where(fine[:, None], P, self.P))[fine]
+        excesses = self.excesses(np.where(fine[:, None], P, self.P))[fine]
         convex = self.objective is not None and self.objective.convex
         ms = 1e3 * float(np.median(seconds))
         return RivalRow(
@@ -291,9 +291,9 @@ class Ours:
             rival,
             ms,
             float(oq.metrics.nmd(self.first.prevalences[fine], P[fine]).mean()),
-            float(np.median(gaps)),
-            float(gaps.max()),
-            bool((gaps <= (SAME_GAP_CONVEX if convex else SAME_GAP)).sum() >= SAME_SHARE * len(P)),
+            float(np.median(excesses)),
+            float(excesses.max()),
+            bool((excesses <= (SAME_EXCESS_CONVEX if convex else SAME_EXCESS)).sum() >= SAME_SHARE * len(P)),
             int((~fine).sum()),
             self.us,
             1e3 * ms / self.us,
@@ -387,7 +387,7 @@ def measure_scaling(workload, sizes):
 def peak_rss_mb():
     """Largest resident memory of this process so far, in MB.
 
-    By /proc where there is one: the resource module counts what the parent had when it started this process.
+    From /proc if present: the resource module counts what the parent had when it started this process.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -519,9 +519,9 @@ def measure(options):
     loops = measure_loops(workload, batches[0], n_first)
     compared = (
         f"The first {n_first} samples, one by one; medians. Ours: {len(batches[0])} samples at once, with the same "
-        f"parameters. Gap: part of the possible descent that is missed; same minimum: at most {SAME_GAP_CONVEX:g} "
-        f"({SAME_GAP:g} for the Hellinger distance) on {SAME_SHARE:.0%} of the samples. Where nothing is minimised "
-        "(CC, PCC, EM), the gap is the largest difference from our estimate."
+        f"parameters. Gap: part of the possible descent that is missed; same minimum: at most {SAME_EXCESS_CONVEX:g} "
+        f"({SAME_EXCESS:g} for the Hellinger distance) on {SAME_SHARE:.0%} of the samples. Where nothing is minimised "
+        "(CC, PCC, EM), the excess is the largest difference from our estimate."
     )
     if missing:
         compared += f" Not installed: {', '.join(missing)}."

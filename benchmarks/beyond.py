@@ -40,7 +40,7 @@ SPLITS, SEEDS = (876, 1, 2), (7, 8)
 N_SAMPLES = 300
 SETTINGS = (("APP", 1000), ("APP-OQ", 1000), ("APP", 100), ("NPP", 1000))
 COLUMNS = ["data", "split", "seed", "setting", "method", "nmd", "expected", "covered", "worst"]
-# What is no rival: the default, also with the prior that NPP calls for, and no estimate at all.
+# Not rivals: the default, also with the prior for NPP, and the training distribution.
 OWN, OWN_TRAINING, NOTHING = "default", "default, prior training", "training distribution"
 # Items of each class that `fresh` makes: a sample of 1000 has hardly ever more.
 FRESH = 1000

@@ -70,7 +70,7 @@ FLOOR_HELLINGER = 1e-8
 # Where the support of an answer ends, when it is guessed for the certificate.
 SUPPORTS = (1e-13, 1e-9, 1e-6)
 MOST_SUPPORTS = 12
-# Where a curvature counts as zero; noise where it is the smaller one, but p may have to move along it all the same.
+# Where a curvature counts as zero; noise if it is the smaller one, but p may have to move along it all the same.
 SINGULAR = (1e-15, 1e-19)
 LIKELIHOOD_FLOOR = np.longdouble(1e-300)
 
@@ -133,7 +133,7 @@ def response(rng, n, d, kind):
 
 
 def distances(rng, n, kind):
-    """Return mean distances (n, n) between n clouds of points on a line, and of points of their own from them (n,)."""
+    """Return mean distances (n, n) between n clouds of points on a line, and of further points from them (n,)."""
     spread = {"nearly equal": 1e-4, "sharp": 5.0}.get(kind, 0.5)
     centres = spread * rng.normal(size=n)
     if kind in ("deficient", "duplicated"):
@@ -285,7 +285,7 @@ def linear_minimum(data, p):
     long_D, long_c = D.astype(np.longdouble), c.astype(np.longdouble)
     value = float(np.abs(long_c - long_D @ p).sum())
     best = 0.0
-    # HiGHS meets its conditions to 1e-10 of its own units. Where the value is far below one, these are those of the
+    # HiGHS meets its conditions to 1e-10 in its units. Where the value is far below one, these are those of the
     # residuals at p: what is sought is the change of p, in units of the value. Where all columns are nearly equal, they
     # are those of their differences from one column, which changes neither the optima nor what multipliers prove.
     m = D[:, np.abs(D).sum(axis=0).argmin()]

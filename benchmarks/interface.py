@@ -335,10 +335,10 @@ def columns(frame: Any) -> dict[str, Any]:
 def centred(cls: Any, centre: Any, **parameters: Any) -> Any:
     """Return a method whose penalty pulls towards a centre, which was once called target."""
     name = "centre" if "centre" in inspect.signature(cls).parameters else "target"
-    return alike(cls, **parameters, **{name: centre})
+    return make_method(cls, **parameters, **{name: centre})
 
 
-def alike(cls: Any, **parameters: Any) -> Any:
+def make_method(cls: Any, **parameters: Any) -> Any:
     """Return a method with parameters that mean the same in all versions.
 
     o-PDF had bins over the span of the data, which is a choice now; RUN took the reciprocal of the acceptance.

@@ -22,12 +22,12 @@ What the peers solve
 --------------------
 "The definition" is the problem that ordinalq solves. Whether a peer solves it was found out on 100 samples of
 the workload *fried* (n = 10 classes, samples of 1000 items, forest of 100 trees) with SLSQP (PDF: a linear
-program) as the reference. The comments at :data:`PEERS` give the largest *gap* over the samples,
+program) as the reference. The comments at :data:`PEERS` give the largest *excess* over the samples,
 
-    gap = (L(p) - L*) / (L(uniform) - L*),
+    excess = (L(p) - L*) / (L(uniform) - L*),
 
 the part of the possible descent that the peer missed, L being the loss of the definition and L* its minimum.
-A plain ratio L / L* would say nothing: least squares often reach L* = 0. The *own gap* is the same with the
+A plain ratio L / L* would say nothing: least squares often reach L* = 0. The *own excess* is the same with the
 loss that the peer minimizes. In that trial two classes were never voted for, so that M of ACC had rank 8 and
 many p attained the same minimum. The forest of the benchmark votes for all classes: its M is regular, and AC of
 quantificationlib, which solved the singular problem exactly, is far from the minimum there. Hence what
@@ -383,12 +383,12 @@ _QUAPY = (
     # Exact.
     Peer("quapy", "CC", _quapy("CC", _votes), "exact"),
     Peer("quapy", "PCC", _quapy("PCC"), "exact"),
-    # The definition on the simplex, solved loosely: gap 4e-5. Its norm changes nothing then: the answer is on
+    # The definition on the simplex, solved loosely: excess 4e-5. Its norm changes nothing then: the answer is on
     # the simplex already.
     Peer("quapy", "ACC", _quapy("ACC", _votes), "solver=minimize: the definition, loosely"),
     # Not the definition: the plain inverse, and CC where M is singular.
     Peer("quapy", "ACC", _quapy("ACC", _votes, solver="exact-cc"), "solver=exact-cc: inverse, else CC"),
-    # As ACC, but M is ill-conditioned: gap 1e-4 means up to 0.14 in a component of p.
+    # As ACC, but M is ill-conditioned: excess 1e-4 means up to 0.14 in a component of p.
     Peer("quapy", "PACC", _quapy("PACC"), "solver=minimize: the definition, loosely"),
     # Another problem: the last equation of q = M p is replaced by sum p = 1. Gap 6e-4.
     Peer(
@@ -398,7 +398,7 @@ _QUAPY = (
         "solver=minimize, method=invariant-ratio: another problem",
     ),
     # Not the definition: M^-1 q without constraints, brought to the simplex afterwards in three ways. The
-    # loss may end above that of the uniform p (gap up to 33, median 0.1 to 0.8).
+    # loss may end above that of the uniform p (excess up to 33, median 0.1 to 0.8).
     Peer("quapy", "PACC", _quapy("PACC", solver="exact-raise"), "solver=exact-raise: inverse, clipped"),
     Peer(
         "quapy",
@@ -413,7 +413,7 @@ _QUAPY = (
         "solver=exact-raise, norm=condsoftmax: inverse, soft-max",
     ),
     # The loss of the definition (mean of the distances, not of their squares), but bins on [0, 1] instead of
-    # min..max over V. One start: on some samples it stops far from the minimum (own gap 0.46, median 4e-6).
+    # min..max over V. One start: on some samples it stops far from the minimum (own excess 0.46, median 4e-6).
     Peer("quapy", "HDy", _quapy("DMy", nbins=N_BINS), "DMy, bins on [0, 1]: other bins, one start"),
     # Stretched scores give the bins of the definition. Gap 0.43, median 2e-6; above 1e-3 in 8 samples of 100.
     Peer(
@@ -422,7 +422,7 @@ _QUAPY = (
         _quapy("DMy", _stretched, nbins=N_BINS),
         "DMy, stretched scores: the definition, one start",
     ),
-    # The definition from one start: gap 2e-3, median 1e-4.
+    # The definition from one start: excess 2e-3, median 1e-4.
     Peer("quapy", "HDx", _quapy_features(nbins=N_BINS), "DMx: the definition, one start"),
     # The iteration of the definition; stops at a mean change of 1e-4, at most 1000 times.
     Peer("quapy", "SLD", _quapy_em(), "EMQ, default stop (epsilon 1e-4)"),
@@ -440,10 +440,10 @@ _QUAPY = (
         _limited(_quapy_ibu(), 100),
         "EMQ.EM on the votes, exactly 100 iterations: interpolation=0",
     ),
-    # The energy distance with the L1 distance of the scores, not the match distance: another problem (gap
+    # The energy distance with the L1 distance of the scores, not the match distance: another problem (excess
     # 0.01), whose minimum is attained exactly. The time is that of the distances of m times N pairs.
     Peer("quapy", "EDy", _quapy("EDy"), "distance=manhattan: another distance"),
-    # Cumulated scores make the L1 distance the match distance: the definition, gap 1e-13.
+    # Cumulated scores make the L1 distance the match distance: the definition, excess 1e-13.
     Peer("quapy", "EDy", _quapy("EDy", _cumulated), "cumulated scores: the definition"),
 )
 
@@ -452,7 +452,7 @@ _QUANTIFICATIONLIB = (
     # the votes are within the clock (about 30 us).
     Peer("quantificationlib", "CC", _quantificationlib("baselines.cc.CC"), "exact"),
     Peer("quantificationlib", "PCC", _quantificationlib("baselines.cc.PCC"), "exact"),
-    # The definition by a quadratic program (gap 5e-12) where M is singular; not so on the benchmark's regular M.
+    # The definition by a quadratic program (excess 5e-12) where M is singular; not so on the benchmark's regular M.
     Peer(
         "quantificationlib",
         "ACC",
@@ -479,8 +479,8 @@ _QUANTIFICATIONLIB = (
         _quantificationlib("ordinal.ac_ordinal.ACOrdinal"),
         "ACOrdinal, L1 of cumulated: another loss",
     ),
-    # The package's program without its classes: the definition, gap 5e-12 and 5e-17, and with the penalty
-    # gap 2e-17 and 3e-16.
+    # The package's program without its classes: the definition, excess 5e-12 and 5e-17, and with the penalty
+    # excess 2e-17 and 3e-16.
     Peer(
         "quantificationlib",
         "ACC",
@@ -508,21 +508,21 @@ _QUANTIFICATIONLIB = (
     # Not the definition, for any "distance": M^-1 q without constraints, clipped and normalized.
     Peer("quantificationlib", "PACC", _quantificationlib("baselines.ac.PAC"), "PAC: inverse, clipped"),
     # Bins on [0, 1], and the mean of the *squared* distances, which is convex. The conic solver (ECOS) is
-    # inaccurate where bins of the sample are empty: own gap 0.03.
+    # inaccurate where bins of the sample are empty: own excess 0.03.
     Peer(
         "quantificationlib",
         "HDy",
         _quantificationlib("multiclass.df.HDy", n_bins=N_BINS),
         "bins on [0, 1]: other bins, squared distances",
     ),
-    # The bins of the definition, squared distances: gap 0.01 (own gap 4e-3).
+    # The bins of the definition, squared distances: excess 0.01 (own excess 4e-3).
     Peer(
         "quantificationlib",
         "HDy",
         _quantificationlib("multiclass.df.HDy", _stretched, n_bins=N_BINS),
         "stretched scores: squared distances",
     ),
-    # Squared distances, their minimum attained (own gap 1e-6); gap 0.10.
+    # Squared distances, their minimum attained (own excess 1e-6); excess 0.10.
     Peer(
         "quantificationlib",
         "HDx",
@@ -556,7 +556,7 @@ _QUANTIFICATIONLIB = (
         _quantificationlib("multiclass.energy.EDy", _cumulated),
         "cumulated scores: the definition",
     ),
-    # The definition: gap 6e-9. "EMD" is not among the documented distances, and "L1" returns None.
+    # The definition: excess 6e-9. "EMD" is not among the documented distances, and "L1" returns None.
     Peer(
         "quantificationlib",
         "PDF",
@@ -583,12 +583,12 @@ _MLQUANTIFY = (
     # Exact.
     Peer("mlquantify", "CC", _mlquantify_counting("CC", _votes), "exact"),
     Peer("mlquantify", "PCC", _mlquantify_counting("PCC", _posteriors), "exact"),
-    # The definition, solved loosely: gap 3e-6.
+    # The definition, solved loosely: excess 3e-6.
     Peer("mlquantify", "ACC", _mlquantify("counting.GACC"), "GACC: the definition, loosely"),
-    # The same on an ill-conditioned M: gap 3e-4, up to 0.15 in a component of p.
+    # The same on an ill-conditioned M: excess 3e-4, up to 0.15 in a component of p.
     Peer("mlquantify", "PACC", _mlquantify("counting.GPACC"), "GPACC: the definition, loosely"),
     # The bins of the definition (min..max over V), but the mean of the squared distances; their minimum is
-    # attained (own gap 2e-9), gap 0.01. The surrogate loss is the same problem.
+    # attained (own excess 2e-9), excess 0.01. The surrogate loss is the same problem.
     Peer("mlquantify", "HDy", _mlquantify("matching.GHDy", bins=N_BINS), "GHDy: squared distances"),
     Peer(
         "mlquantify",
@@ -596,7 +596,7 @@ _MLQUANTIFY = (
         _mlquantify("matching.GHDy", bins=N_BINS, loss="hellinger_surrogate"),
         "GHDy, loss=hellinger_surrogate: squared distances",
     ),
-    # Likewise: own gap 7e-7, gap 0.10.
+    # Likewise: own excess 7e-7, excess 0.10.
     Peer("mlquantify", "HDx", _mlquantify_features("matching.GHDx", bins=N_BINS), "GHDx: squared distances"),
     # The iteration of the definition; stops at a mean change of 1e-4 or after 100.
     Peer("mlquantify", "SLD", _mlquantify_em(), "EMQ, default stop (tol 1e-4)"),
@@ -608,7 +608,7 @@ _MLQUANTIFY = (
         "EMQ, exactly 100 iterations: the definition",
     ),
     # The maximum of the likelihood itself, which 100 iterations approach (ordinalq: SLD(solver="newton")):
-    # own gap 5e-9; with the penalty (ordinalq: SLD with tau) own gap 4e-9.
+    # own excess 5e-9; with the penalty (ordinalq: SLD with tau) own excess 4e-9.
     Peer(
         "mlquantify",
         "SLD",
@@ -623,7 +623,7 @@ _MLQUANTIFY = (
     ),
     # Another distance, as above; the own minimum is attained.
     Peer("mlquantify", "EDy", _mlquantify("matching.EDy", metric="cityblock"), "cityblock: another distance"),
-    # The definition: gap 8e-9.
+    # The definition: excess 8e-9.
     Peer(
         "mlquantify",
         "EDy",

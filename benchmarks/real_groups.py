@@ -131,8 +131,8 @@ def standard_error(difference, keys):
 
 def difference(mine, theirs, keys):
     """Return the mean difference with its standard error, and whether it is a tie, in words."""
-    gap, error = (mine - theirs).mean(), standard_error(mine - theirs, keys)
-    return f"{gap:+.4f} ± {error:.4f}{', a tie' if abs(gap) <= 2 * error else ''}"
+    delta, error = (mine - theirs).mean(), standard_error(mine - theirs, keys)
+    return f"{delta:+.4f} ± {error:.4f}{', a tie' if abs(delta) <= 2 * error else ''}"
 
 
 def joined(parts):
@@ -230,10 +230,10 @@ def methods(sets, names):
                     rows.append((nmd(got.prevalences, truth), absolute, *covered(got.bounds, truth), samples.groups_))
             error, absolute, inside, mean, width, keys = joined(found[True])
             _, _, inside_without, mean_without, width_without, _ = joined(found[False])
-            gap = "" if first is None else difference(error, first, keys)
+            delta = "" if first is None else difference(error, first, keys)
             first = error if first is None else first
             print(
-                f"| {set_name} | {name} | {error.mean():.4f} | {gap} | {both(inside, mean)}"
+                f"| {set_name} | {name} | {error.mean():.4f} | {delta} | {both(inside, mean)}"
                 f" | {width.mean():.3f} | {width.mean() / absolute.mean():.2f}"
                 f" | {both(inside_without, mean_without)} | {width_without.mean():.3f} |",
                 flush=True,

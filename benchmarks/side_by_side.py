@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 from application_items import Items, Titles, application_tasks, application_titles
-from interface import adapter, alike, centred, find, old_name, paper_methods, solution
+from interface import adapter, centred, find, make_method, old_name, paper_methods, solution
 
 TOLERANCE = 1e-9
 # Replicates of intervals, and their seed.
@@ -128,16 +128,16 @@ def settings(n: int) -> Iterator[tuple[str, Any]]:
 
     for entry in paper_methods():
         if entry.name not in ON_ITEMS:
-            yield entry.name, alike(entry.cls)
+            yield entry.name, make_method(entry.cls)
     ramp = np.linspace(1, 2, n)
     for name in ("OACC", "OPACC", "OHDx", "OHDy", "OEDy", "OPDF", "RUN"):
         cls = getattr(oq, name)
-        yield f"{name} strong", alike(cls, tau=1e3 if name == "RUN" else 0.3)
-        yield f"{name} order 2", alike(cls, tau=1e2 if name == "RUN" else 0.01, order=2)
+        yield f"{name} strong", make_method(cls, tau=1e3 if name == "RUN" else 0.3)
+        yield f"{name} order 2", make_method(cls, tau=1e2 if name == "RUN" else 0.01, order=2)
         yield f"{name} centre", centred(cls, ramp / ramp.sum(), tau=1e2 if name == "RUN" else 0.05)
-        yield f"{name} auto", alike(cls, tau="auto")
+        yield f"{name} auto", make_method(cls, tau="auto")
     for name in ("ACC", "PACC", "OPACC", "EDy", "OPDF"):
-        yield f"{name} newton", alike(getattr(oq, name), solver="newton")
+        yield f"{name} newton", make_method(getattr(oq, name), solver="newton")
     for name in ("OSLD", "IBU"):
         cls = getattr(oq, name)
         yield f"{name} line", cls(order=1, interpolation=0.01)
@@ -150,12 +150,12 @@ def settings(n: int) -> Iterator[tuple[str, Any]]:
     yield "SLD newton", oq.SLD(solver="newton")
     yield "SLD tol", oq.SLD(tol=1e-6, max_iter=1000)
     yield "RUN n_df", oq.RUN(n_df=n - 1.5)
-    yield "RUN acceptance", alike(oq.RUN, acceptance=1 / ramp)
-    yield "RUN acceptance n_df", alike(oq.RUN, acceptance=1 / ramp, n_df=n - 1.5)
+    yield "RUN acceptance", make_method(oq.RUN, acceptance=1 / ramp)
+    yield "RUN acceptance n_df", make_method(oq.RUN, acceptance=1 / ramp, n_df=n - 1.5)
     for name in ("HDx", "HDy", "OHDy"):
         yield f"{name} 7 bins", getattr(oq, name)(n_bins=7)
     yield "PDF 12 bins", oq.PDF(n_bins=12)
-    yield "OPDF 12 bins", alike(oq.OPDF, n_bins=12)
+    yield "OPDF 12 bins", make_method(oq.OPDF, n_bins=12)
     yield "EDy euclidean", oq.EDy(distance="euclidean")
     yield "leaves", oq.ComposedQuantifier(Partition(max_leaf_nodes=20), Poisson(), Tikhonov(10.0))
     yield "histograms", oq.ComposedQuantifier(Histograms(3), LeastSquares(), Tikhonov(1e-3))
@@ -177,7 +177,7 @@ def item_settings() -> Iterator[tuple[str, Any]]:
     import ordinalq as oq
 
     for entry in paper_methods():
-        yield entry.name, alike(entry.cls)
+        yield entry.name, make_method(entry.cls)
     yield "ARC acc", oq.ARC(correction="acc")
 
 
@@ -248,14 +248,17 @@ def unfolded(n: int) -> Items:
     P = rng.dirichlet(np.ones(n), 6)
     counts = rng.poisson(4000 * P @ M.T + background).astype(float)
     for name in ("ACC", "PACC", "OACC", "HDy", "OHDy", "PDF", "OPDF", "RUN", "IBU"):
-        method = alike(getattr(oq, name))
+        method = make_method(getattr(oq, name))
         yield f"{name}", oq.solve(counts, M, method)
         yield f"{name} background", oq.solve(counts, M, method, background=background)
         both = {"background": background, "acceptance": acceptance}
         yield f"{name} background acceptance", oq.solve(counts, M, method, **both)
         yield f"{name} all counts", oq.solve(counts, M, method, **both, counts=True)
     yield "RUN n_df", oq.solve(counts, M, oq.RUN(n_df=n - 1.5), background=background)
-    yield "RUN columns", oq.solve(counts, M * acceptance, alike(oq.RUN, acceptance=acceptance), acceptance="columns")
+    yield (
+        "RUN columns",
+        oq.solve(counts, M * acceptance, make_method(oq.RUN, acceptance=acceptance), acceptance="columns"),
+    )
 
 
 def searched(data: Input) -> Items:
@@ -404,13 +407,13 @@ def compare(old: Path, new: Path, tiny: bool, only: str) -> int:
         if name not in after and key.startswith(SOLVER):
             unreported.append(name)
             continue
-        gap = difference(value, after[name], words) if name in after else np.inf
-        if gap > TOLERANCE:
+        change = difference(value, after[name], words) if name in after else np.inf
+        if change > TOLERANCE:
             wrong += 1
-            print(f"{name}: " + (f"differs by {gap:.3g}" if name in after else "is missing"))
-        largest[title] = max(largest.get(title, 0.0), gap)
-    for title, gap in largest.items():
-        print(f"{title:<28} {gap:.2g}")
+            print(f"{name}: " + (f"differs by {change:.3g}" if name in after else "is missing"))
+        largest[title] = max(largest.get(title, 0.0), change)
+    for title, change in largest.items():
+        print(f"{title:<28} {change:.2g}")
     for a, b in words.changed:
         print(f"word changed in all items: {a!r} is now {b!r}")
     if unreported:
@@ -450,8 +453,8 @@ def difference(a: Any, b: Any, words: Words) -> float:
     a, b = a.astype(float), b.astype(float)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     a, b = np.where(same, 0.0, a), np.where(same, 0.0, b)
-    gaps = np.abs(a - b) / np.maximum(1.0, np.abs(a))
-    return float(np.nan_to_num(gaps, nan=np.inf).max(initial=0.0))
+    differences = np.abs(a - b) / np.maximum(1.0, np.abs(a))
+    return float(np.nan_to_num(differences, nan=np.inf).max(initial=0.0))
 
 
 # --- times ----------------------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def line(name, method, cells):
     found = {choice: np.concatenate([cell.errors[choice] for cell in cells]) for choice in cells[0].errors}
     curve = np.concatenate([cell.curve for cell in cells], axis=1)
     best = int(curve.mean(axis=1).argmin())
-    gap = found["groups"] - found["smooth"]
+    delta = found["groups"] - found["smooth"]
     ratio = found["groups"].mean() / curve[best].mean()
     chosen = {choice: np.median([cell.chosen[choice] for cell in cells]) for choice in found}
     seconds = {choice: np.median([cell.seconds[choice] for cell in cells]) for choice in found}
@@ -94,7 +94,7 @@ def line(name, method, cells):
         f"| {name} | {method} | {chosen['groups']:.2g} | {chosen['smooth']:.2g} | {grid(method)[best]:.2g} | "
         f"{found['groups'].mean():.4f} | {found['smooth'].mean():.4f} | "
         f"{curve[0].mean():.4f} | {curve[best].mean():.4f} | {ratio:.3f} | "
-        f"{gap.mean():+.4f} ± {standard_error(gap, keys):.4f} | {seconds['groups']:.1f} |",
+        f"{delta.mean():+.4f} ± {standard_error(delta, keys):.4f} | {seconds['groups']:.1f} |",
         flush=True,
     )
     return ratio

@@ -37,7 +37,7 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
-# Every example is run when the site is made; an error, or one without a picture, stops it.
+# Every example is run when the site is made; an error, or one without a figure, stops it.
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples/gallery", "../examples/notebooks"],
     "gallery_dirs": ["gallery", "notebooks"],
@@ -49,7 +49,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 60,
     "within_subsection_order": "FileNameSortKey",
     "copyfile_regex": "",
-    # What is printed, and pictures; not the axes that a last line returns.
+    # Show output and figures, not the axes that a last line returns.
     "capture_repr": (),
 }
 
@@ -61,7 +61,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    # Short, so that it fits beside the buttons on a phone.
+    # Short, so that it fits next to the buttons on a phone.
     "logo": {"text": "ordinalq"},
     "navigation_with_keys": False,
     "show_toc_level": 2,
@@ -70,12 +70,12 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-# Pages without others beside or below them.
+# Pages without siblings and children.
 html_sidebars = {"index": [], "methods": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-# Pages refer to files beside docs/ as they lie in the repository; here those have pages of their own.
+# Links to files outside docs/, and the pages of the site that have their content.
 OUTSIDE = {
     "../CONTRIBUTING.md": "contributing.md",
     "../../CONTRIBUTING.md": "../contributing.md",
@@ -88,23 +88,23 @@ OUTSIDE = {
 
 
 def inside(app: object, docname: str, source: list[str]) -> None:
-    """Turn links that leave docs/ into links to the pages that stand for them."""
+    """Replace links that leave docs/ by links to pages of the site."""
     for place, page in OUTSIDE.items():
         source[0] = source[0].replace(f"]({place}", f"]({page}")
 
 
 def plain_bars(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Let |x| in a docstring be an absolute value, not a substitution."""
+    """Escape |x| in a docstring, so that it is not a substitution."""
     lines[:] = [line.replace("|", r"\|") for line in lines]
 
 
 def is_foreign(app: object, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:
-    """Leave out what a class inherits from scikit-learn: its pages refer to others of that site."""
+    """Skip members inherited from scikit-learn, whose links are not on this site."""
     return True if str(getattr(thing, "__module__", "")).startswith("sklearn.") else None
 
 
 def setup(app: object) -> None:
-    """Read every page so."""
+    """Connect the functions above to Sphinx."""
     app.connect("autodoc-process-docstring", plain_bars)  # type: ignore[attr-defined]
     app.connect("autodoc-skip-member", is_foreign)  # type: ignore[attr-defined]
     app.connect("source-read", inside)  # type: ignore[attr-defined]

@@ -50,18 +50,40 @@ def long_table():
 
 
 def commands():
-    """Return the reference of the command line: a heading and a table of options per subcommand."""
+    """Return the reference of the command line: options by subcommand, then the shared ones."""
+    subcommands = typer.main.get_command(app).commands
+    users = {}
+    for name, command in subcommands.items():
+        for parameter in command.params:
+            users.setdefault(_row(parameter), []).append(name)
     parts = []
-    for name, command in typer.main.get_command(app).commands.items():
+    for name, command in subcommands.items():
         arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
         usage = " ".join(["ordinalq", name, *(_usage(argument) for argument in arguments), "[OPTIONS]"])
-        rows = ["| argument | effect | default |", "|---|---|---|"]
-        for parameter in command.params:
-            flags = ", ".join(parameter.opts) if parameter.param_type_name == "option" else parameter.name.upper()
-            shown = "required" if parameter.required else _default(parameter)
-            rows.append(f"| `{flags}` | {cell(parameter.help or '')} | {shown} |")
-        parts.append("\n".join([f"## {name}", "", command.help.strip(), "", "```", usage, "```", "", *rows]))
+        own = [_row(parameter) for parameter in command.params if len(users[_row(parameter)]) == 1]
+        shared = [_flags(parameter) for parameter in command.params if len(users[_row(parameter)]) > 1]
+        part = [f"## {name}", "", command.help.strip(), "", "```", usage, "```"]
+        part += ["", *HEAD, *own] if own else []
+        part += ["", f"Shared: {', '.join(f'`{flags}`' for flags in shared)}."] if shared else []
+        parts.append("\n".join(part))
+    shared = [row for row, names in users.items() if len(names) > 1]
+    parts.append("\n".join(["## Shared arguments and options", "", *HEAD, *shared]))
     return "\n\n".join(parts)
+
+
+HEAD = ["| argument | effect |", "|---|---|"]
+
+
+def _flags(parameter):
+    """Return the name of an argument or the flags of an option."""
+    return ", ".join(parameter.opts) if parameter.param_type_name == "option" else parameter.name.upper()
+
+
+def _row(parameter):
+    """Return the row of an argument or option."""
+    end = "Required." if parameter.required else f"Default: {value}." if (value := _default(parameter)) else ""
+    effect = cell(f"{parameter.help or ''} {end}")
+    return f"| `{_flags(parameter)}` | {effect} |"
 
 
 def _usage(argument):

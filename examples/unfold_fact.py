@@ -1,9 +1,9 @@
 """From events to a spectrum: gamma rays of the FACT telescope, with statistical and systematic errors.
 
-Run it as ``ORDINALQ_DATA=folder python examples/unfold_fact.py [pictures]``, where the folder holds FACT events (see
-``ordinalq datasets``). Without that variable a small simulated stand-in takes their place, and the first line says so.
-The steps are those of a real analysis: learn energies and response from simulated events, unfold what was measured,
-check the result.
+Run it as ``ORDINALQ_DATA=folder python examples/unfold_fact.py [figures]``, where the folder holds FACT events (see
+``ordinalq datasets``). Without that variable a small simulated stand-in takes their place, and the first line of the
+output states it. The steps are those of a real analysis: learn energies and response from simulated events, unfold what
+was measured, check the result.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Unfold a toy spectrum, from counts in a detector to the numbers of events of each energy, with a picture.
+"""Unfold a toy spectrum, from counts in a detector to the numbers of events of each energy, with a figure.
 
 Run it as ``python examples/unfold_spectrum.py [spectrum.png]``. No classifier is needed: the response of the detector,
 its acceptance and the background are known, as they are from a simulation.

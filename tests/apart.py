@@ -1,4 +1,4 @@
-"""Work in a process of its own: how long it takes, how much memory, and how it ends."""
+"""Work in a separate process: its time, memory and exit code."""
 
 import contextlib
 import io
@@ -13,7 +13,7 @@ SECONDS, MEGABYTES = 5, 500
 
 
 def apart(work, seconds):
-    """Do work in a process of its own; return what it returns, its seconds of work, and the memory it took, in MB."""
+    """Run work in a separate process; return its result, seconds and memory in MB."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -43,7 +43,7 @@ def spent():
 
 
 def said_by(arguments):
-    """Return exit code and what the command line prints, in a process of its own."""
+    """Return exit code and output of the command line in a separate process."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(arguments)

@@ -85,7 +85,7 @@ class Browser:
         return self._do("/goog/cdp/execute", cmd=command, params=parameters)
 
     def resize(self, width=1000, height=800, *, dark=False, media=""):
-        """Make the page so large, in pixels, light or dark, for the screen or (media="print") for paper."""
+        """Set the size in pixels, light or dark, and the medium (screen or print)."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self._cdp("Emulation.setDeviceMetricsOverride", **size)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
@@ -97,7 +97,7 @@ class Browser:
 
     @property
     def address(self):
-        """Where the browser is."""
+        """Current address of the browser."""
         return self._send("GET", f"{self._session}/url")
 
     def run(self, script, *arguments):
@@ -150,7 +150,7 @@ class Browser:
         return self.wait(lambda: text in self.text(), text, seconds)
 
     def screenshot(self, path, tallest=6000):
-        """Write the page as PNG, up to a height."""
+        """Write a screenshot as PNG, up to a height."""
         box = self._cdp("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": box["width"], "height": min(box["height"], tallest), "scale": 1}
         shot = self._cdp("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)

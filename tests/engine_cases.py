@@ -14,13 +14,13 @@ METHODS = {
     "GroupBLP": oq.GroupBLP(),
     "SLD": oq.SLD(),
 }
-# Groups of all types, with gaps, by one column and by two.
+# Groups of all types, with missing values, by one column and by two.
 GROUPS = ("shop", "number", "day", ["shop", "number"])
 SCHEMA = "x double, z double, shop string, number long, day date, stars long"
 
 
 def table(n, rng):
-    """Rows with groups that have gaps."""
+    """Rows with missing groups."""
     stars = rng.integers(1, 4, n)
     frame = pd.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""Archives that nobody should publish: each claims to be one of a data set's own.
+"""Damaged and malicious archives, each in place of one of a data set.
 
 Used by test_download_hostile.py; as a script it writes them into a folder:
 
@@ -62,7 +62,7 @@ def tar_of(files, links=(), mode="w:gz", format=tarfile.PAX_FORMAT):  # noqa: A0
 
 
 def header(name="x", size=0, kind=b"0", **pax):
-    """Return the header of a tar archive that says what it likes, after a pax header if there are words for it."""
+    """Return any header of a tar archive, after a pax header if given."""
     info = tarfile.TarInfo(name)
     block = bytearray(info.tobuf(tarfile.GNU_FORMAT))
     block[124:136] = size if isinstance(size, bytes) else b"%011o\0" % size
@@ -143,7 +143,7 @@ def zips():
         yield f"zip: {what}", zip_with_mode(TABLE, mode), SPECIAL
     yield "zip: two of one name", raw_zip([(TABLE, b"", 0)] * 2), "is there twice"
     yield "zip: a bomb", raw_zip([(TABLE, zeros(), GIGABYTE)]), TOO_LARGE
-    yield "zip: a bomb that says it is none", raw_zip([(TABLE, zeros(), 10**6)]), DAMAGED
+    yield "zip: a bomb with a false size", raw_zip([(TABLE, zeros(), 10**6)]), DAMAGED
     overlap = [(f"{i}", zeros(2**24), 2**24) for i in range(20)]
     yield "zip: members that share their bytes", raw_zip(overlap, local=False), "refused|damaged"
     yield (
@@ -160,7 +160,7 @@ def zips():
     yield "zip: an unknown method", raw_zip([(TABLE, b"xx", 2)], method=77), DAMAGED
     yield "zip: bzip2", raw_zip([(TABLE, bz2.compress(bytes(10**6)), 2**26)], method=12), TOO_LARGE
     yield "zip: lzma", raw_zip([(TABLE, lzma.compress(bytes(10**6)), 2**26)], method=14), TOO_LARGE
-    yield "zip: a name that is no text", raw_zip([(b"\xff\xfe", b"", 0)], flags=0x800), DAMAGED
+    yield "zip: a name that is not text", raw_zip([(b"\xff\xfe", b"", 0)], flags=0x800), DAMAGED
     yield "zip: a list that is elsewhere", changed(zip_of({TABLE: b"1"}), -6, b"\xff"), DAMAGED
     yield "zip: another name", zip_of({"blogData_test.csv": b"1,2\n"}), f"expected an archive with {TABLE}"
     yield "zip: a zip", zip_of({"blogfeedback.zip": zip_of({TABLE: b"1"})}), f"expected an archive with {TABLE}"

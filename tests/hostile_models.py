@@ -1,6 +1,6 @@
-"""Model files that somebody has forged: hundreds by chance, sixty by hand.
+"""Forged model files: hundreds at random, sixty by hand.
 
-Each has a right checksum, because whoever forges a file computes it. Used by test_model_file_hostile.py; as a script it
+Each has a right checksum, because a forger computes it. Used by test_model_file_hostile.py; as a script it
 writes them into a folder:
 
     python tests/hostile_models.py FOLDER [--mutated 1000]
@@ -367,9 +367,9 @@ def _bombs():
     for n in (8, 40, 400):
         yield f"one array {n} times", "bayes", repeated(n)
     yield "an array of zeros", "bayes", deflated
-    yield "an array of zeros that nobody asks for", "bayes", unused
+    yield "an unused array of zeros", "bayes", unused
     yield "a tree of empty lists", "bayes", large_tree
-    yield "an array that says it is large", "bayes", claimed
+    yield "an array with a false large size", "bayes", claimed
     yield "a number that is a size", "bayes", void
     yield "a long description", "bayes", large_meta
 
@@ -399,13 +399,13 @@ def _types():
     yield "a type of another module", "bayes", extra(node("TypeNode", "antigravity.fly"))
     yield "a path instead of an alias", "bayes", extra(node("ObjectNode", "ordinalq.quantifiers.adjusted.PACC"))
     yield "an alias that there is not", "bayes", extra(node("ObjectNode", "ordinalq.aliases.Evil"))
-    yield "a function that is no function", "bayes", extra(node("FunctionNode", "ordinalq.aliases.alias_of"))
+    yield "a function that is not a function", "bayes", extra(node("FunctionNode", "ordinalq.aliases.alias_of"))
     yield "a module as a part", "bayes", extra(node("FunctionNode", "ordinalq.aliases.import_module"))
     yield "a way of building that there is not", "bayes", extra(node("EvalNode", "builtins.list"))
     yield "a list of another type", "bayes", extra(node("ListNode", "builtins.map", content=[]))
     yield "escape sequences in a type", "bayes", extra(node("ObjectNode", f"evil.{ESCAPE}"))
     yield "escape sequences in a loader", "bayes", extra(node(ESCAPE, "builtins.list"))
-    yield "a type that is no word", "bayes", extra({**node("ObjectNode", "a.b"), "__class__": 7})
+    yield "a type that is not a name", "bayes", extra({**node("ObjectNode", "a.b"), "__class__": 7})
     yield "a number that is none", "bayes", extra({**value(1), "__id__": [1]})
 
 
@@ -490,10 +490,10 @@ def _compiled_code():
                 part["content"]["content"]["n_jobs"] = value(10_000_000)
 
     yield "a decision tree without content", "forest", empty_tree
-    yield "a decision tree that says it has no nodes", "forest", no_nodes
+    yield "a decision tree with zero nodes in its header", "forest", no_nodes
     yield "a decision tree without nodes", "forest", none_at_all
-    yield "a decision tree that says it has many nodes", "forest", more_nodes
-    yield "a decision tree that says it has many outputs", "forest", more_outputs
+    yield "a decision tree with many nodes in its header", "forest", more_nodes
+    yield "a decision tree with many outputs in its header", "forest", more_outputs
     yield "a child far away", "forest", changed_nodes(left_child=10_000_000)
     yield "a child that is a parent", "forest", changed_nodes(right_child=0)
     yield "a feature far away", "forest", changed_nodes(feature=10_000_000)
@@ -570,7 +570,7 @@ def _archives():
     yield "a missing array", "bayes", a_missing_file
     yield "a pickle as an array", "bayes", a_pickle
     yield "an array of objects", "bayes", objects
-    yield "a tree that is no JSON", "bayes", not_json
+    yield "a tree that is not JSON", "bayes", not_json
     yield "a tree that is a list", "bayes", a_list
     yield "another protocol", "bayes", another_protocol
 

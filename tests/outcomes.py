@@ -123,7 +123,7 @@ def make_outcome(
         },
         "data": {
             "name": name,
-            "source": "made up for a test",
+            "source": "synthetic, for a test",
             "split": "20,000 + 10,384 + 10,384 items",
             "notes": ["class 10 has 29 items & is repeated"],
             "classes": [str(k + 1) for k in range(n_classes)],

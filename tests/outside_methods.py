@@ -21,7 +21,7 @@ class FineHistograms(HDx):
 
 
 class OwnTree(ARC):
-    """ARC by another name: a method that fits classifiers of its own."""
+    """ARC by another name: a method that fits its own classifiers."""
 
     paper_name = ""
 

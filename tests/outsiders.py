@@ -1,4 +1,4 @@
-"""Two methods that nobody at home knows: one on means, one on the scores of all items."""
+"""Two methods outside the catalog: one on means, one on scores of all items."""
 
 from copy import copy
 

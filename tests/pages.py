@@ -21,7 +21,7 @@ BOUNDARY = "----boundary-of-the-tests"
 
 @contextmanager
 def served(folder):
-    """Serve the page from a thread; gives its port, and the application."""
+    """Serve the web app in a thread; yield its port and the application."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()  # who comes before the thread waits
@@ -38,7 +38,7 @@ def served(folder):
 
 
 class Answer(SimpleNamespace):
-    """What came back: status, headers, content, and the path where redirections have led."""
+    """Response: status, headers, content, and the path after redirections."""
 
     @property
     def text(self):
@@ -49,7 +49,7 @@ class Answer(SimpleNamespace):
 
 
 class Client:
-    """What a browser does: it keeps the cookie, says where it comes from, follows redirections, waits for work."""
+    """Browser: stores the cookie, sends its origin, follows redirections."""
 
     def __init__(self, port, *, enter=True):
         self.port = port
@@ -90,19 +90,19 @@ class Client:
     def _followed(self, answer):
         return self.get(urlsplit(answer.headers["location"]).path) if answer.status == 303 else answer
 
-    def walk(self, answer):
-        """Return the address of the walk that an answer belongs to, when its work is done."""
-        walk = re.match(r"/w/[0-9a-f]{32}", answer.path)[0]
-        self.done(walk)
-        return walk
+    def project(self, answer):
+        """Return the address of the project of a response, after its job."""
+        project = re.match(r"/w/[0-9a-f]{32}", answer.path)[0]
+        self.done(project)
+        return project
 
-    def done(self, walk, seconds=240):
-        """Wait for the work of a walk, and return the page it leads to."""
+    def done(self, project, seconds=240):
+        """Wait for the job of a project, and return the next page."""
         end = time.monotonic() + seconds
-        while self.get(f"{walk}/job").json()["state"] == "running":
-            assert time.monotonic() < end, self.get(walk).text
+        while self.get(f"{project}/job").json()["state"] == "running":
+            assert time.monotonic() < end, self.get(project).text
             time.sleep(0.05)
-        return self.get(walk)
+        return self.get(project)
 
 
 def form_data(name, content):

@@ -14,7 +14,7 @@ def generator(number=0):
     """Return a generator that follows the seed of the tests; different numbers give independent ones.
 
     For data that many tests share; within a test, take the fixture `rng`. What is fixed on purpose (a damaged file, a
-    number from another package) takes a generator of its own.
+    number from another package) takes a separate generator.
     """
     return np.random.default_rng([SEED, number])
 

@@ -1,4 +1,4 @@
-"""Fifty hostile requests to the page: none gets through, and the page lives on."""
+"""Fifty hostile requests to the web app: all fail, and it keeps running."""
 
 import contextlib
 import gzip
@@ -32,15 +32,15 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 def app(tmp_path_factory):
     with served(tmp_path_factory.mktemp("app")) as server:
         yield server
-        # After all that has been tried: the page lives, and nothing lies outside of its folder.
+        # After all requests the web app runs, and no file is outside of its folder.
         assert Client(server.port).get("/").status == 200
 
 
 @pytest.fixture(scope="module")
 def owned(app):
-    """A walk of somebody, with a table."""
+    """A project of another user, with a table."""
     client = Client(app.port)
-    return client, client.walk(client.send("/upload", "stars.csv", STARS))
+    return client, client.project(client.send("/upload", "stars.csv", STARS))
 
 
 def raw(app, data, *, wait=5.0):
@@ -125,17 +125,17 @@ def test_two_hosts_are_refused(app):
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://127.0.0.1:{}", None])
 def test_a_post_from_another_page_is_refused(app, owned, origin):
-    client, walk = owned
-    answer = client.post(f"{walk}/delete", headers={"Origin": origin and origin.format(app.port)})
+    client, project = owned
+    answer = client.post(f"{project}/delete", headers={"Origin": origin and origin.format(app.port)})
     assert answer.status == 403
-    assert client.get(walk).status == 200
+    assert client.get(project).status == 200
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 def test_a_request_that_another_page_makes_the_browser_send_is_refused(owned, site):
-    client, walk = owned
-    assert client.get(f"{walk}/table", headers={"Sec-Fetch-Site": site}).status == 403
-    assert client.post(f"{walk}/delete", headers={"Sec-Fetch-Site": site}).status == 403
+    client, project = owned
+    assert client.get(f"{project}/table", headers={"Sec-Fetch-Site": site}).status == 403
+    assert client.post(f"{project}/delete", headers={"Sec-Fetch-Site": site}).status == 403
 
 
 def test_a_link_from_elsewhere_with_the_token_may_enter(app):
@@ -145,8 +145,8 @@ def test_a_link_from_elsewhere_with_the_token_may_enter(app):
 
 
 def test_every_answer_has_the_headers_that_keep_others_out(owned):
-    client, walk = owned
-    for path in ("/", f"{walk}/table", "/static/app.css", "/no-such-page"):
+    client, project = owned
+    for path in ("/", f"{project}/table", "/static/app.css", "/no-such-page"):
         headers = client.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -158,8 +158,8 @@ def test_every_answer_has_the_headers_that_keep_others_out(owned):
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"])
 def test_other_methods_do_nothing(owned, method):
-    client, walk = owned
-    assert client.ask(method, walk, headers={"Origin": client.origin}).status == 405
+    client, project = owned
+    assert client.ask(method, project, headers={"Origin": client.origin}).status == 405
 
 
 # Paths
@@ -172,19 +172,19 @@ def test_other_methods_do_nothing(owned, method):
         "/static/%2e%2e/routes.py",
         "/static/..%2f..%2fcli/main.py",
         "/static//etc/passwd",
-        "{walk}/file/..%2f..%2flock",
-        "{walk}/file/%2e%2e%2fmodel.oq",
-        "{walk}/file/summary.npz",
-        "{walk}/file//etc/passwd",
-        "{walk}/../../etc/passwd",
+        "{project}/file/..%2f..%2flock",
+        "{project}/file/%2e%2e%2fmodel.oq",
+        "{project}/file/summary.npz",
+        "{project}/file//etc/passwd",
+        "{project}/../../etc/passwd",
         "/w/..%2f..%2f/table",
         "/w/%00/table",
-        "{walk}/picture.svg%00.html",
+        "{project}/estimates.svg%00.html",
     ],
 )
 def test_no_path_leads_to_another_file(owned, path):
-    client, walk = owned
-    answer = client.get(path.format(walk=walk))
+    client, project = owned
+    answer = client.get(path.format(project=project))
     assert answer.status in (400, 404, 405)
     assert b"root:" not in answer.content
 
@@ -205,7 +205,7 @@ def test_names_of_files_are_no_paths_and_no_pages(app, name):
     answer = client.send("/upload", name, STARS)
     assert answer.status in (200, 400)
     if answer.status == 200:
-        page = client.get(client.walk(answer)).text
+        page = client.get(client.project(answer)).text
         assert "<img src=x" not in page
         assert "/etc/" not in page
     assert not Path("/tmp/ordinalq-evil.csv").exists()
@@ -294,8 +294,8 @@ def test_forms_that_are_none_are_refused(app, content, kind):
     "content", [b"a=" + b"x" * (2 << 20), b"&".join(b"a=1" for _ in range(6000)), b"target=%ff%fe", b"\xff\xfe"]
 )
 def test_forms_that_are_too_large_or_no_text_are_refused(owned, content):
-    client, walk = owned
-    assert client.ask("POST", f"{walk}/fit", content, FORM).status in (400, 413)
+    client, project = owned
+    assert client.ask("POST", f"{project}/fit", content, FORM).status in (400, 413)
 
 
 def test_headers_without_end_are_refused(app):
@@ -332,8 +332,8 @@ def test_what_is_no_request_is_refused(app, data):
     ],
 )
 def test_values_that_no_page_offers_are_refused(owned, action, fields):
-    client, walk = owned
-    answer = client.post(f"{walk}/{action}", fields)
+    client, project = owned
+    answer = client.post(f"{project}/{action}", fields)
     assert answer.status == 400
     assert problem(answer)
 
@@ -342,8 +342,8 @@ def test_values_that_no_page_offers_are_refused(owned, action, fields):
     "query", ["sort=%00", "page=99999999999999999999", "least=-1", "find=%3Cscript%3E", "page=%D9%A1"]
 )
 def test_addresses_that_make_no_sense_show_a_page(owned, query):
-    client, walk = owned
-    assert client.ask("GET", f"{walk}/results?{query}").status in (200, 303)
+    client, project = owned
+    assert client.ask("GET", f"{project}/results?{query}").status in (200, 303)
 
 
 # Files
@@ -365,7 +365,7 @@ def test_a_bomb_in_parquet_ends_its_own_work_alone(app, monkeypatch):
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     monkeypatch.setattr(jobs, "MEMORY", (1 << 30) / total)
     client = Client(app.port)
-    page = client.get(client.walk(client.send("/upload", "bomb.parquet", content)))
+    page = client.get(client.project(client.send("/upload", "bomb.parquet", content)))
     assert "memory" in problem(page)
     assert client.get("/").status == 200
 
@@ -380,14 +380,14 @@ def test_a_forged_model_is_refused_as_on_the_command_line(app, name):
             archive.writestr("meta.json", "0" * 10_000_000 if name == "zip.oq" else '{"format": 1}')
             archive.writestr("model.skops", b"")
     client = Client(app.port)
-    page = client.get(client.walk(client.send("/upload", name, stream.getvalue())))
+    page = client.get(client.project(client.send("/upload", name, stream.getvalue())))
     assert "expected a model of ordinalq" in problem(page) or "must not be compressed" in problem(page)
     assert not Path("/tmp/ordinalq-evil").exists()
 
 
 def test_a_packed_table_that_is_none_is_said(app):
     client = Client(app.port)
-    page = client.get(client.walk(client.send("/upload", "t.csv.gz", gzip.compress(STARS)[:40])))
+    page = client.get(client.project(client.send("/upload", "t.csv.gz", gzip.compress(STARS)[:40])))
     assert problem(page).startswith("t.csv.gz")
 
 
@@ -407,7 +407,7 @@ def test_scripts_in_columns_classes_and_groups_are_text(app):
     )
     client = Client(app.port)
     content = frame.to_csv(index=False).encode()
-    walk = client.walk(client.send("/upload", f"x{SCRIPT}.csv".replace("/", ""), content))
+    project = client.project(client.send("/upload", f"x{SCRIPT}.csv".replace("/", ""), content))
     _, group, target = frame.columns
     seen = list(dict.fromkeys(frame[target]))
     fields = [
@@ -416,48 +416,48 @@ def test_scripts_in_columns_classes_and_groups_are_text(app):
         ("method", "PACC"),
         ("use.1", "out"),
     ]
-    client.post(f"{walk}/fit", fields)
-    model = client.done(walk)
+    client.post(f"{project}/fit", fields)
+    model = client.done(project)
     assert "Quality of the model" in model.text, problem(model)
-    client.send(f"{walk}/sample", "new.csv", frame.drop(columns=target).to_csv(index=False).encode())
-    new = client.done(walk)
-    client.post(f"{walk}/predict", {"by": group})
-    results = client.done(walk)
-    report = client.get(f"{walk}/report.html")
-    for page in (client.get(f"{walk}/table"), model, new, results, report):
+    client.send(f"{project}/sample", "new.csv", frame.drop(columns=target).to_csv(index=False).encode())
+    new = client.done(project)
+    client.post(f"{project}/predict", {"by": group})
+    results = client.done(project)
+    report = client.get(f"{project}/report.html")
+    for page in (client.get(f"{project}/table"), model, new, results, report):
         assert page.status == 200
         assert SCRIPT not in page.text
         assert "&lt;script&gt;" in page.text
         assert "onload=x'" not in page.text.replace("&#39;", "")
     assert "49" not in results.text.split("{{ 7 * 7 }}")[0][-5:]
     assert "{{ 7 * 7 }}" in results.text
-    assert SCRIPT.encode() not in client.get(f"{walk}/picture.svg").content
+    assert SCRIPT.encode() not in client.get(f"{project}/estimates.svg").content
 
 
 # Two at once, and too many
 
 
-def test_two_jobs_at_once_of_one_walk_are_one(app):
+def test_a_project_runs_one_job_at_a_time(app):
     client = Client(app.port)
     rows = b"size,stars\n" + b"".join(b"%d,%d\n" % (i % 97, i % 5) for i in range(200_000))
     answer = client.send("/upload", "long.csv", rows)
-    walk = answer.path.rpartition("/table")[0] or answer.path
-    second = client.post(f"{walk}/read", {"encoding": "utf-8"})
+    project = answer.path.rpartition("/table")[0] or answer.path
+    second = client.post(f"{project}/read", {"encoding": "utf-8"})
     assert second.status in (200, 409)
-    client.post(f"{walk}/cancel")
-    client.post(f"{walk}/delete")
+    client.post(f"{project}/cancel")
+    client.post(f"{project}/delete")
 
 
 def test_more_work_than_the_machine_can_do_is_refused(app, monkeypatch):
     monkeypatch.setattr(sessions, "MAX_JOBS", 0)
     answer = Client(app.port).send("/upload", "stars.csv", STARS)
     assert answer.status == 429
-    assert "under way" in problem(answer)
+    assert "jobs are running" in problem(answer)
 
 
 def test_too_many_walks_and_sessions_are_refused(app, monkeypatch):
     client = Client(app.port)
-    monkeypatch.setattr(sessions, "MAX_WALKS", 0)
+    monkeypatch.setattr(sessions, "MAX_PROJECTS", 0)
     assert client.send("/upload", "stars.csv", STARS).status == 429
     monkeypatch.setattr(sessions, "MAX_SESSIONS", 0)
     assert Client(app.port, enter=False).get("/", token=TOKEN).status == 429
@@ -477,12 +477,12 @@ def is_closed(connection):
 
 
 def test_silent_connections_do_not_lock_the_owner_out(app, owned):
-    client, walk = owned
+    client, project = owned
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(socket.create_connection(("127.0.0.1", app.port))) for _ in range(200)]
         start = time.monotonic()
         for _ in range(3):
-            assert client.get(f"{walk}/table").status == 200
+            assert client.get(f"{project}/table").status == 200
         assert time.monotonic() - start < 2
         assert is_closed(silent[0])
 
@@ -553,7 +553,7 @@ def test_a_program_that_is_killed_leaves_only_its_own_folder(short_path):
         address = urlsplit(program.stdout.readline().strip())
         client = Client(address.port, enter=False)
         assert client.get(f"/?{address.query}").status == 200
-        client.walk(client.send("/upload", "stars.csv", STARS))
+        client.project(client.send("/upload", "stars.csv", STARS))
         program.kill()
         program.wait(30)
     assert {path.name.rpartition("-")[0] for path in tmp_path.iterdir()} == {"ordinalq-app"}

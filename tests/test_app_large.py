@@ -1,4 +1,4 @@
-"""A table of 1 GB through the page: sent, looked at, estimated, with little memory."""
+"""A table of 1 GB in the web app: upload, preview, estimate, little memory."""
 
 import http.client
 import os
@@ -86,10 +86,10 @@ def test_a_table_of_one_gigabyte_takes_less_memory_than_that(tmp_path, record_pr
         client = Client(program.port, enter=False)
         assert client.get(program.address.rpartition(str(program.port))[2]).status == 200
         labelled = rows(4000, rng)
-        walk = client.walk(client.send("/upload", "labelled.csv", labelled.to_csv(index=False).encode()))
+        project = client.project(client.send("/upload", "labelled.csv", labelled.to_csv(index=False).encode()))
         fields = [("target", "stars"), ("by", "shop"), ("method", method), *(("class", i) for i in range(5))]
-        client.post(f"{walk}/fit", fields)
-        assert "Quality of the model" in client.done(walk).text
+        client.post(f"{project}/fit", fields)
+        assert "Quality of the model" in client.done(project).text
         part = rows(n, rng).drop(columns="stars").to_csv(index=False).encode()
         header, _, body = part.partition(b"\n")
         with (tmp_path / "new.csv").open("wb") as stream:
@@ -100,11 +100,11 @@ def test_a_table_of_one_gigabyte_takes_less_memory_than_that(tmp_path, record_pr
         memory = Memory(program.process.pid)
         memory.start()
         before = time.monotonic()
-        send(client, f"{walk}/sample", tmp_path / "new.csv")
-        client.done(walk)
+        send(client, f"{project}/sample", tmp_path / "new.csv")
+        client.done(project)
         sent = time.monotonic()
-        client.post(f"{walk}/predict", {"by": "shop"})
-        page = client.done(walk, 3000).text
+        client.post(f"{project}/predict", {"by": "shop"})
+        page = client.done(project, 3000).text
         done = time.monotonic()
         memory.over.set()
         memory.join()

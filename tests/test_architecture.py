@@ -14,9 +14,9 @@ import ordinalq
 
 ROOT = Path(ordinalq.__file__).parent
 
-# Private names of other packages that we read, and why there is no public one.
+# Private names of other packages that we read, and the reason.
 FOREIGN = {
-    "_safe_indexing": "rows of arrays, sparse matrices, lists and frames alike; scikit-learn has no public twin",
+    "_safe_indexing": "rows of arrays, sparse matrices, lists and frames; scikit-learn has no public twin",
     "_num_samples": "number of items of anything that a classifier takes; scikit-learn has no public twin",
     "_exit": "public function of os",
     "_replace": "public method of named tuples",
@@ -24,7 +24,7 @@ FOREIGN = {
     "_fields": "public attribute of named tuples",
     "_make": "public method of named tuples",
 }
-# Imports of our own modules within functions: (importer, imported) -> what they save. There are no others.
+# Imports of our own modules within functions: (importer, imported) -> what they save. Others are errors.
 LAZY = {
     ("ordinalq.__main__", "ordinalq.cli"): "typer, which the extra `cli` installs",
     ("ordinalq.classifiers", "ordinalq.classifiers.ordinal"): "public names; scikit-learn's linear models, SVMs: 0.1 s",

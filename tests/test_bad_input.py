@@ -57,7 +57,7 @@ VALUE_ERRORS = [
         lambda: oq.protocols.APP(10, 10, rounding="truncate", min_per_class=1),
         "min_per_class must be 0 with rounding='truncate'",
     ),
-    (lambda: oq.protocols.APP(10, 10, min_per_class=3).draw(Y), "5 classes with at least 3 items do not fit 10 items"),
+    (lambda: oq.protocols.APP(10, 10, min_per_class=3).draw(Y), "got 3 for 5 classes and 10 items"),
     (lambda: oq.protocols.APP(10, 10).draw([]), "y_pool must hold at least one label, got an empty array"),
     (lambda: oq.protocols.APP(10, 10).draw(Y, classes=[1, 2, 3]), r"y_pool has labels that are not in classes"),
     (lambda: oq.protocols.APP(10, 10).draw(Y, classes=range(1, 7)), "at least .* items of class 6, got 0"),

@@ -1,4 +1,4 @@
-"""Mistakes of the caller of a method: one clear error that says what was got and what is expected."""
+"""Mistakes of the caller of a method: one clear error with the value and the expected values."""
 
 import numpy as np
 import pandas as pd
@@ -214,8 +214,8 @@ SOLVE = [
     (lambda: oq.solve(Q[:2], M, oq.ACC()), "q must have one entry per row of M, 3, got 2"),
     (lambda: oq.solve(Q * np.nan, M, oq.ACC()), "q must be a finite array of numbers"),
     (lambda: oq.solve(1.0, M, oq.ACC()), "q must be a finite array of numbers"),
-    (lambda: oq.solve(Q, M, oq.RUN()), "N must be given where q are fractions"),
-    (lambda: oq.solve(Q, M), "N must be given where q are fractions"),
+    (lambda: oq.solve(Q, M, oq.RUN()), "N must be given if q are fractions"),
+    (lambda: oq.solve(Q, M), "N must be given if q are fractions"),
     (lambda: oq.solve(Q, M, composed(HardVotes(), Poisson(), Tikhonov(1.0))), "N must be given .* fractions"),
     (lambda: oq.solve(Q, M, composed(HardVotes(), LeastSquares("poisson"))), "N must be given .* fractions"),
     (lambda: oq.solve(Q, M, oq.RUN(), N=0), r"N must be a number in \(0, 1e\+150\], got 0"),
@@ -245,8 +245,8 @@ TYPES = [
     (lambda: oq.solve(Q, M, oq.PCC()), r"method must be one that solves q = M p .*, got PCC"),
     (lambda: oq.solve(Q, M, oq.SLD()), r"method must be one that solves q = M p .*, got SLD"),
     (lambda: oq.solve(Q, M, oq.OQT()), r"method must be one that solves q = M p .*, got OQT"),
-    (lambda: oq.OQT(NB).fit_scores(S, Y), r"OQT fits classifiers of its own .* use fit\(X, y\)"),
-    (lambda: oq.ARC(NB).fit_scores(S, Y), r"ARC fits classifiers of its own .* use fit\(X, y\)"),
+    (lambda: oq.OQT(NB).fit_scores(S, Y), r"OQT fits its own classifiers .* Use fit\(X, y\)"),
+    (lambda: oq.ARC(NB).fit_scores(S, Y), r"ARC fits its own classifiers .* Use fit\(X, y\)"),
     (lambda: oq.solve(Q, M, composed(MeanDistances(), Energy())), "method must be one that solves q = M p"),
     (lambda: oq.solve(Q, M, "RUN"), r"method must be a quantifier such as RUN\(tau=10.0\), got 'RUN'"),
     (lambda: oq.solve(99 * Q, M, oq.RUN), "method must be a quantifier such as RUN.*, got <class"),
@@ -259,9 +259,9 @@ NOT_FITTED = [
     (lambda: oq.PDF().predict_scores(S, [[0]]), "This PDF instance is not fitted yet"),
     (lambda: oq.HDx().scores(X), "This HDx instance is not fitted yet"),
     (lambda: oq.RUN().solve_scores(S, [[0]]), "This RUN instance is not fitted yet"),
-    (lambda: oq.ACC().fit_scores(S, Y).scores(X), "ACC was fitted on scores: use predict_scores, or fit it on items"),
-    (lambda: oq.OEDy().fit_scores(S, Y).predict(X), "OEDy was fitted on scores: use predict_scores"),
-    (lambda: fitted().fit_scores(S, Y).predict(X), "ACC was fitted on scores: use predict_scores"),
+    (lambda: oq.ACC().fit_scores(S, Y).scores(X), "ACC was fitted on scores. Use predict_scores, or fit it on items"),
+    (lambda: oq.OEDy().fit_scores(S, Y).predict(X), "OEDy was fitted on scores. Use predict_scores"),
+    (lambda: fitted().fit_scores(S, Y).predict(X), "ACC was fitted on scores. Use predict_scores"),
     (lambda: oq.classifiers.CrossFitted().predict_proba(X), "This CrossFitted instance is not fitted yet"),
     (lambda: oq.classifiers.CrossFitted().predict(X), "This CrossFitted instance is not fitted yet"),
     (lambda: oq.classifiers.InSample().predict_proba(X), "This InSample instance is not fitted yet"),

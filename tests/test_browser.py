@@ -1,4 +1,4 @@
-"""The page in a real Chromium: the whole walk, by clicks and keys, at all widths; a silent console, no other host."""
+"""The web app in Chromium: a whole project by clicks and keys, at all widths."""
 
 import os
 import shlex
@@ -21,9 +21,9 @@ pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=f"without {', '.join(missing())}: `make browser-test` installs them"),
 ]
 
-# What the walk with a built-in example may take.
+# What the project with a built-in example may take.
 MAX_CLICKS, MAX_SECONDS = 10, 40
-# Reviews of the real table, and where it is.
+# Reviews of the real table, and its path.
 N_NEW = 30_000
 REAL = "amazon_consumer_reviews.parquet"
 
@@ -56,7 +56,7 @@ class Program:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """The program; at its end all its files are gone."""
+    """The program; all its files are removed at the end."""
     folder = tmp_path_factory.mktemp("program")
     found = Program(folder)
     yield found
@@ -69,7 +69,7 @@ def chromium(tmp_path_factory, program):
     """One browser for all tests, with the cookie of the program."""
     with Browser(tmp_path_factory.mktemp("saved")) as found:
         found.open(program.address)
-        found.wait_for("How are your items distributed")
+        found.wait_for("Estimate distributions over ordered classes")
         assert "token" not in found.address
         yield found
 
@@ -86,7 +86,7 @@ def browser(chromium, program):
 def begin(browser, program):
     """Go to the first page."""
     browser.open(f"http://127.0.0.1:{program.port}/")
-    browser.wait_for("How are your items distributed")
+    browser.wait_for("Estimate distributions over ordered classes")
 
 
 def only_here(browser, program):
@@ -109,25 +109,25 @@ def save(browser, text, name, to, seconds=60):
 
 
 def shots():
-    """Return the folder of the pictures of the documentation, if they are to be made anew."""
+    """Return the folder of the documentation if screenshots are to be written."""
     return os.environ.get("ORDINALQ_SCREENSHOTS")
 
 
 def shoot(browser, name, tmp_path, tallest=2600):
-    """Take a picture of the page, with few colours: it is for the documentation."""
+    """Write a screenshot with few colours for the documentation."""
     from PIL import Image
 
     path = Path(shots() or tmp_path) / f"app_{name}.png"
     browser.screenshot(path, tallest)
-    with Image.open(path) as picture:
-        assert len(picture.getcolors(1 << 24)) > 10, "an empty page"
-        small = picture.convert("RGB").quantize(48, dither=Image.Dither.NONE)
+    with Image.open(path) as image:
+        assert len(image.getcolors(1 << 24)) > 10, "an empty page"
+        small = image.convert("RGB").quantize(48, dither=Image.Dither.NONE)
     small.save(path, optimize=True)
 
 
 @pytest.fixture(scope="module")
 def walked(chromium, program, tmp_path_factory):
-    """The walk with the built-in reviews, from the first page to the report: its address, clicks, seconds, files."""
+    """The project with the built-in reviews, from the first page to the report: its address, clicks, seconds, files."""
     folder, browser = tmp_path_factory.mktemp("walked"), chromium
     browser.resize()
     begin(browser, program)
@@ -136,19 +136,19 @@ def walked(chromium, program, tmp_path_factory):
     browser.click("text=Try the reviews")
     browser.wait_for("Use of the columns")
     shoot(browser, "table", folder)
-    browser.click("text=Learn from this table")
+    browser.click("text=Fit model")
     browser.wait_for("Quality of the model")
-    browser.wait(lambda: loaded(browser), "the picture of the errors")
+    browser.wait(lambda: loaded(browser), "the figure of errors")
     shoot(browser, "model", folder)
-    browser.click("text=Go on with")
-    browser.wait_for("One estimate for each")
+    browser.click("text=Continue with")
+    browser.wait_for("Group by")
     browser.click("text=Estimate")
     browser.wait_for("Compare selected groups")
     browser.click("input[aria-label='compare grinder X']")
     browser.click("input[aria-label='compare kettle X']")
     browser.click("text=Compare selected groups")
     browser.wait_for("Comparison")
-    browser.wait(lambda: loaded(browser), "the pictures")
+    browser.wait(lambda: loaded(browser), "the figures")
     save(browser, "Download report", "report.html", folder)
     clicks, seconds = browser.clicks - clicks, program.seconds() - before
     shoot(browser, "results", folder)
@@ -157,7 +157,7 @@ def walked(chromium, program, tmp_path_factory):
 
 
 def loaded(browser):
-    """Return whether all pictures of the page are there."""
+    """Return whether all figures are loaded."""
     return browser.run("return [...document.images].every(i => i.complete && i.naturalWidth > 0)")
 
 
@@ -192,13 +192,13 @@ def test_results_are_those_of_the_command_line_to_the_last_digit(walked, browser
 def test_the_spectrum_over_time(browser):
     browser.click("text=Try the spectrum")
     browser.wait_for("Use of the columns")
-    browser.click("text=Learn from this table")
+    browser.click("text=Fit model")
     browser.wait_for("Quality of the model")
-    browser.click("text=Go on with")
-    browser.wait_for("One estimate for each")
+    browser.click("text=Continue with")
+    browser.wait_for("Group by")
     browser.click("text=Estimate")
     browser.wait_for("Over time")
-    browser.wait(lambda: loaded(browser), "the pictures")
+    browser.wait(lambda: loaded(browser), "the figures")
     assert "2024-03-15" in browser.text()
 
 
@@ -213,7 +213,7 @@ def test_the_report_needs_no_network(walked):
 
 @pytest.fixture(scope="module")
 def reviews(tmp_path_factory):
-    """Labelled reviews, and 30,000 to estimate: real ones where ORDINALQ_DATA has them, else made-up ones."""
+    """Labelled reviews and 30,000 to estimate: real if ORDINALQ_DATA has them."""
     source = Path(os.environ.get("ORDINALQ_DATA", "")) / REAL
     if source.is_file():
         columns = ["name", "reviews.date", "reviews.title", "reviews.text", "reviews.rating"]
@@ -243,23 +243,23 @@ def test_the_walk_with_thirty_thousand_reviews(program, browser, reviews, tmp_pa
     assert browser.run("return document.querySelector('#target').value") == "stars"
     assert browser.run("return document.querySelector('#by').value") == "product"
     choose(browser, "[aria-label='use date as']", "out")
-    browser.click("text=Learn from this table")
-    browser.wait_for("Learning from your labels")
+    browser.click("text=Fit model")
+    browser.wait_for("Fitting the model")
     browser.run("location.reload()")
-    browser.wait_for("Learning from your labels")
+    browser.wait_for("Fitting the model")
     browser.wait_for("Quality of the model", 600)
-    browser.click("text=Go on: a new table")
+    browser.click("text=Continue: new table")
     browser.keys("#sample", reviews / "new.csv")
-    browser.wait_for("One estimate for each")
+    browser.wait_for("Group by")
     assert browser.run("return document.querySelector('#by').value") == "product"
     browser.click("text=Estimate")
-    browser.wait_for("Compare the groups", 600)
+    browser.wait_for("Compare selected groups", 600)
     assert f"{N_NEW:,} rows" in browser.text()
     choose(browser, "#sort", "items")
     browser.keys("#least", "\ue0090")  # digits are typed behind the 1: at least 10 rows
     browser.click("text=Show")
     browser.wait(lambda: "sort=items" in browser.address, "the order")
-    browser.wait(lambda: loaded(browser), "the picture")
+    browser.wait(lambda: loaded(browser), "the figure")
     estimates = pd.read_csv(save(browser, "CSV", "estimates.csv", tmp_path))
     record_property("clicks", browser.clicks - clicks)
     record_property("seconds of processor time", round(program.seconds() - before, 1))
@@ -282,25 +282,25 @@ def choose(browser, selector, value):
 def test_cancel_and_begin_again(browser, program, reviews):
     browser.keys("#labelled", reviews / "labelled.parquet")
     browser.wait_for("Use of the columns")
-    browser.click("text=Learn from this table")
-    browser.wait_for("Learning from your labels")
+    browser.click("text=Fit model")
+    browser.wait_for("Fitting the model")
     browser.click("text=Cancel")
-    browser.wait_for("Cancelled.")
+    browser.wait_for("The job was cancelled.")
     browser.wait_for("Use of the columns")
     begin(browser, program)
-    browser.wait_for("Your work in this session")
+    browser.wait_for("Projects in this session")
 
 
 def test_a_broken_file_is_answered_where_it_was_chosen(browser, program, tmp_path):
     (tmp_path / "broken.csv").write_text("a,b\n1,2\n3\n")
-    (tmp_path / "picture.html").write_text("<h1>no table</h1>")
-    browser.keys("#labelled", tmp_path / "picture.html")
-    browser.wait_for("picture.html: expected a file .csv")
+    (tmp_path / "table.html").write_text("<h1>no table</h1>")
+    browser.keys("#labelled", tmp_path / "table.html")
+    browser.wait_for("table.html: expected a file .csv")
     # The browser itself writes down that the server said no.
     assert all("415" in line for line in browser.console())
     begin(browser, program)
     browser.keys("#labelled", tmp_path / "broken.csv")
-    browser.wait_for("Broken.csv, line 3: expected 2 columns, got 1.")
+    browser.wait_for("broken.csv, line 3: expected 2 columns, got 1.")
 
 
 def test_words_are_put_in_order_by_keys_and_by_dragging(browser, tmp_path):
@@ -313,12 +313,12 @@ def test_words_are_put_in_order_by_keys_and_by_dragging(browser, tmp_path):
         )
 
     browser.keys("#labelled", tmp_path / "grades.csv")
-    browser.wait_for("Put these words in order")
+    browser.wait_for("Put the classes in order")
     assert order() == ["gold", "bronze", "silver"]
-    browser.run("document.querySelector(\"[aria-label='gold later']\").focus()")
+    browser.run("document.querySelector(\"[aria-label='move gold down']\").focus()")
     browser.press(" ", " ")
     assert order() == ["bronze", "silver", "gold"]
-    assert browser.text("[data-classes=grade] [data-told]") == "gold is now number 3 of 3"
+    assert browser.text("[data-classes=grade] [data-status-text]") == "gold is now number 3 of 3"
     browser.run(DRAG, "[data-classes=grade] li:nth-child(3)", "[data-classes=grade] li:nth-child(1)")
     assert order() == ["gold", "bronze", "silver"]
     sent = "return [...document.querySelectorAll('[data-classes=grade] input[name=class]')].map(e => e.value)"
@@ -335,10 +335,10 @@ fire("dragstart", from); fire("dragover", to); fire("drop", to); fire("dragend",
 
 
 def pages(browser, walked):
-    """Go through all pages of the walk; yields their names."""
+    """Go through all pages of the project; yields their names."""
     for name in ("home", "table", "model", "new", "results"):
         browser.open(walked.address.rpartition("/w/")[0] + "/" if name == "home" else f"{walked.address}/{name}")
-        browser.wait(lambda: loaded(browser), "the pictures")
+        browser.wait(lambda: loaded(browser), "the figures")
         yield name
 
 
@@ -396,15 +396,15 @@ def test_everything_has_a_name_enough_contrast_and_a_place_in_the_order_of_keys(
         assert browser.run("return document.querySelectorAll('h1').length") == 1, name
         # By the tabulator to the first link, which skips the rest.
         browser.press("\ue004")
-        assert browser.run("return document.activeElement.textContent") == "Skip to the content", name
+        assert browser.run("return document.activeElement.textContent") == "Skip to content", name
 
 
 def test_two_browsers_and_two_tabs_do_not_mix(walked, browser, program):
     with Browser() as other:
         other.open(program.address)
-        other.wait_for("How are your items")
+        other.wait_for("Estimate distributions")
         other.open(walked.address)
-        other.wait_for("This work does not exist")
+        other.wait_for("This project does not exist")
     browser.click("text=Try the spectrum")
     browser.wait_for("Use of the columns")
     assert "energy" in browser.text("#target")

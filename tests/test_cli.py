@@ -56,7 +56,7 @@ def test_extract_writes_the_data_set(capsys, tmp_path):
         (["extract", "fried"], "ordinalq: Missing option '--out'"),
         (["extract", "fried", "--out", "x", "--settings", "mine"], "ordinalq: --settings must be one of"),
         (["extract", "fried", "--out", "x", "--data", "absent"], "ordinalq: absent: no such file or folder"),
-        (["datasets", "--data", "absent"], "ordinalq: absent: no such folder"),
+        (["datasets", "--data", "absent"], "ordinalq: absent: folder not found"),
         (["extract", "fried", "--out", "x", "--random-state", "many"], "ordinalq: Invalid value for '--random-state'"),
         (["quantify"], "ordinalq: No such command 'quantify'"),
     ],

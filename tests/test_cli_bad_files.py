@@ -125,7 +125,7 @@ TRAINING = {
     "utf-16": (GOOD.encode("utf-16"), "expected utf-8 text, got UTF-16"),
     "null characters": (GOOD.replace("fair", "fa\0r"), "line 4: expected text, got a null character"),
     "binary rubbish": (np.random.default_rng(0).bytes(5000), "expected utf-8 text"),
-    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(200), "expected utf-8 text"),
+    "an image": (b"\x89PNG\r\n\x1a\n" + bytes(200), "expected utf-8 text"),
     "a pickle": (pickle.dumps(rows(), protocol=0), "train.csv"),
 }
 
@@ -374,7 +374,7 @@ def test_outputs_are_checked_before_anything_is_done(models, capsys, tmp_path):
     fit = ["fit", new, "--target", "stars", "--text", "review", "--out"]
     predict = ["predict", model, new]
     for arguments, message in {
-        (*fit, thesis): "thesis.txt: exists and is not an ordinalq model; name another file, or use --force",
+        (*fit, thesis): "thesis.txt: exists and is not an ordinalq model. Use another file or --force",
         (*fit, new): "expected the output to be a different file from the input",
         (*fit, tmp_path): "got a folder",
         (*fit, tmp_path / "absent" / "model.oq"): "absent: no such folder",

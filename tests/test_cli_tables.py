@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from listening import Told
 from numpy.testing import assert_allclose
+from progress_record import ProgressRecord
 from seeds import generator
 from sklearn.naive_bayes import GaussianNB
 from summaries import predict_table
@@ -210,7 +210,7 @@ def written(frame, path):
 
 
 def mixed_table(n=300):
-    """Return rows of every kind of column, with gaps."""
+    """Return rows of every kind of column, with missing values."""
     rng = generator(3)
     stars = rng.integers(1, 6, size=n)
     frame = pd.DataFrame(
@@ -386,7 +386,7 @@ def test_reading_reports_how_far_it_is(reviews, tmp_path, monkeypatch):
     new = pd.read_csv(reviews / "new.csv")
     for name in ("new.csv", "new.csv.gz", "new.jsonl", "new.parquet"):
         file = open_table(written(new, tmp_path / name))
-        with Told() as far:
+        with ProgressRecord() as far:
             assert sum(len(frame) for frame in file.chunks(["review"])) == 1600
         parts = [part for part, _ in far.told]
         assert parts == sorted(parts)
@@ -517,7 +517,7 @@ def test_columns_that_only_number_the_rows_are_left_out(tmp_path, capsys):
 
 @pytest.mark.parametrize(("old", "new"), [("t.csv", "n.parquet"), ("t.parquet", "n.csv")])
 def test_whole_numbers_are_the_same_categories_and_groups_in_every_format(old, new, tmp_path, recwarn):
-    """A column with gaps is of floats: "1.0" in a text file, 1.0 in Parquet."""
+    """A column with missing values has floats: "1.0" in a text file, 1.0 in Parquet."""
     frame = mixed_table()[["price", "stars"]].assign(shop=lambda x: x["stars"].astype(float))
     frame.loc[::10, "shop"] = np.nan
     fit = ["--target", "stars", "--features", "price,shop", "--categories", "shop", "--method", "PACC"]
@@ -598,7 +598,7 @@ def test_smoothing_is_named_and_its_intervals_are_called_what_they_are(method, o
     run("predict", tmp_path / "m.oq", train, "--json")
     assert capsys.readouterr().err == ""
     run("predict", tmp_path / "m.oq", train, "--interval", "0.9", "--json")
-    note = "its intervals include the bias that held-out samples show\n"
+    note = "its intervals include the bias on held-out samples\n"
     assert (note in capsys.readouterr().err) == (said is not None)
 
 

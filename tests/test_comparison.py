@@ -1,4 +1,4 @@
-"""Which of two groups is higher: differences, their intervals and probabilities, in Python and on the command line."""
+"""Comparison of groups: differences, intervals, probabilities, command line."""
 
 import datetime as dt
 import json
@@ -191,9 +191,9 @@ def test_frame_has_a_row_per_pair(same):
 def test_what_cannot_be_compared_is_refused(model, same, rng):
     X, _ = draw(rng, SHARES, 40)
     groups = np.repeat(["a", "b"], 20)
-    with pytest.raises(ValueError, match="give a level, such as level="):
+    with pytest.raises(ValueError, match="Pass a level, for example level="):
         model.predict_groups(X, groups).compare("a", "b")
-    with pytest.raises(TypeError, match="not of groups"):
+    with pytest.raises(TypeError, match="compare needs estimates of groups"):
         model.predict_interval(X).compare("a", "b")
     with pytest.raises(ValueError, match="two different groups, got 1"):
         same.compare(1)
@@ -252,7 +252,7 @@ def test_all_other_groups_are_one_estimate_of_their_own(model, rng):
     ]
     rest = model.solve(model.summarize(S[~np.isin(groups, [10, 30])])).p
     assert_allclose(model.solve(found).p[2:], rest, atol=1e-12)
-    # The groups keep their type where there are no others, and their order unless another is asked for.
+    # Groups keep their type if there are no others, and their order unless sorted.
     assert select(model, summary, min_items=1)[0].keys.tolist() == [10, 20, 30, 40, 50]
     large = select(model, summary, min_items=int((groups == 40).sum()))[0]
     assert large.keys.tolist()[-1] == OTHER
@@ -345,7 +345,7 @@ def test_predict_shows_the_groups_that_matter(tables, tmp_path, capsys):
 def test_predict_says_what_is_wrong_with_the_choice_of_groups(tables, capsys):
     call = ["predict", tables / "model.oq", tables / "new.csv"]
     for arguments, message in {
-        ("--top", "2"): "--sort, --top, --best, --worst and --min-items are for groups: give --by COLUMN",
+        ("--top", "2"): "--sort, --top, --best, --worst and --min-items need groups. Pass --by COLUMN",
         ("--by", "shop", "--top", "0"): "--top must be an integer >= 1",
         ("--by", "shop", "--min-items", "-1"): "--min-items must be",
         ("--by", "shop", "--sort", "size"): "--sort must be 'items', 'mean' or a class (1, 2, 3, 4)",

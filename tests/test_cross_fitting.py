@@ -422,7 +422,7 @@ def test_methods_of_posteriors_say_which_classifier_would_do(method, voter, data
 
 def test_every_method_on_a_classifier_is_in_one_of_the_two_lists():
     on_classifier = {name for name, method in METHODS.items() if "classifier" in method().get_params()}
-    # OQT and ARC fit binary classifiers of their own.
+    # OQT and ARC fit their own binary classifiers.
     assert on_classifier - {"OQT", "ARC"} == {method.__name__ for method in VOTE_METHODS + POSTERIOR_METHODS}
 
 
@@ -546,14 +546,14 @@ def test_search_takes_fitted_classifiers(parted):
 def test_fitted_classifier_must_know_exactly_the_classes_of_the_items(parted):
     (X, y), (X_fit, y_fit), _ = parted
     few = FrozenEstimator(GaussianNB().fit(X[y < 4], y[y < 4] + 1))
-    with pytest.raises(ValueError, match=r"knows the classes \[1, 2, 3, 4\], .* it lacks \[5\]"):
+    with pytest.raises(ValueError, match=r"has the classes \[1, 2, 3, 4\], .* it lacks \[5\]"):
         oq.PACC(few).fit(X_fit, y_fit + 1)
     many = FrozenEstimator(GaussianNB().fit(X, y + 1))
-    with pytest.raises(ValueError, match=r"there is no item of \[5\]"):
+    with pytest.raises(ValueError, match=r"no item is of \[5\]"):
         oq.PACC(many).fit(X_fit[y_fit < 4], y_fit[y_fit < 4] + 1)
-    # Codes are no labels: whoever has fitted on codes gives codes.
+    # Codes are not labels: a classifier fitted on codes needs codes.
     codes = FrozenEstimator(GaussianNB().fit(X, y))
-    with pytest.raises(ValueError, match=r"knows the classes \[0, 1, 2, 3, 4\], .* it lacks \[5\]"):
+    with pytest.raises(ValueError, match=r"has the classes \[0, 1, 2, 3, 4\], .* it lacks \[5\]"):
         oq.PACC(codes).fit(X_fit, y_fit + 1)
     with pytest.raises(NotFittedError):
         oq.PACC(FrozenEstimator(GaussianNB())).fit(X_fit, y_fit)
@@ -561,7 +561,7 @@ def test_fitted_classifier_must_know_exactly_the_classes_of_the_items(parted):
 
 def test_trees_refuse_a_classifier_of_all_classes(parted):
     (X, y), (X_fit, y_fit), _ = parted
-    with pytest.raises(ValueError, match="knows the classes"):
+    with pytest.raises(ValueError, match="has the classes"):
         oq.OQT(FrozenEstimator(GaussianNB().fit(X, y + 1))).fit(X_fit, y_fit + 1)
 
 

@@ -75,7 +75,7 @@ def test_a_wide_span_may_be_filled_where_a_narrower_one_is_not():
 
 
 def test_equally_wide_spans_give_the_smallest_lo():
-    # Across the gap a bin is always empty; the two groups are equally wide.
+    # Between the groups a bin is always empty; the two groups are equally wide.
     assert widest_span(np.array([10.0, 11, 12, 0, 1, 2]), 3, 1) == (0, 2)
 
 

@@ -1,4 +1,4 @@
-"""make_dataset: any table becomes a data set, categories and gaps included, and no row goes without a word."""
+"""make_dataset: any table becomes a data set, with categories and missing values; removed rows are reported."""
 
 import logging
 
@@ -21,7 +21,7 @@ SAMPLING = Sampling(n_validation=20, n_test=20, sample_size=50)
 
 @pytest.fixture
 def table(rng):
-    """A table of 600 rows with numbers, gaps, categories, flags and dates."""
+    """A table of 600 rows with numbers, missing values, categories, flags and dates."""
     n = 600
     value = rng.normal(size=n)
     return pd.DataFrame(
@@ -50,8 +50,8 @@ def test_features_become_numbers_without_gaps(table):
         "colour_green",
         "day_day_of_week",
     } <= set(dataset.feature_names)
-    gaps = X[:, dataset.feature_names.index("missingindicator_number")] == 1
-    filled = X[gaps, dataset.feature_names.index("number")]
+    missing = X[:, dataset.feature_names.index("missingindicator_number")] == 1
+    filled = X[missing, dataset.feature_names.index("number")]
     assert len(filled) > 5
     assert len(set(filled)) == 1  # the median
 
@@ -59,9 +59,9 @@ def test_features_become_numbers_without_gaps(table):
 def test_encoder_is_fitted_on_the_training_items_only(table):
     dataset = oq.datasets.make_dataset(table, target="price", n_bins=4, min_count=20, sampling=SAMPLING)
     column = dataset.feature_names.index("number")
-    gaps = dataset.feature_names.index("missingindicator_number")
-    known = dataset.train.X[dataset.train.X[:, gaps] == 0, column]
-    filled = dataset.test.X[dataset.test.X[:, gaps] == 1, column]
+    missing = dataset.feature_names.index("missingindicator_number")
+    known = dataset.train.X[dataset.train.X[:, missing] == 0, column]
+    filled = dataset.test.X[dataset.test.X[:, missing] == 1, column]
     assert_allclose(filled, np.median(known))
 
 
@@ -155,7 +155,7 @@ def test_the_word_na_among_numbers_is_a_gap(tmp_path, caplog):
     assert_array_equal(frame["number"][:4], [1.5, np.nan, -2, np.nan])
     assert_array_equal(frame["whole"][:4], [1, 2, np.nan, 4])
     assert frame["word"][:3].tolist() == ["None", "7", "red"]
-    assert set(frame["code"]) == {"NA"}  # there is no number, so it is a word
+    assert set(frame["code"]) == {"NA"}  # no number, so it is text
     assert "column 'number' holds numbers and 10 words such as NA, which are missing values" in caplog.text
     dataset = oq.datasets.make_dataset(path, "y")
     assert dataset.classes == ("1", "2", "3")

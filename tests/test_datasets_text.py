@@ -1,4 +1,4 @@
-"""RoBERTa vectors: the real code path, with a tiny model that knows nothing."""
+"""RoBERTa vectors: the real code path, with a tiny untrained model."""
 
 import json
 import sys
@@ -54,7 +54,7 @@ def encoder(tiny_model, **options):
 def test_fine_tuning_lowers_the_held_out_loss(tiny_model):
     fitted = encoder(tiny_model).fit(TEXTS, STARS)
     assert len(fitted.losses_) == 6
-    assert min(fitted.losses_) < 0.7 * np.log(3)  # log(3): knows nothing
+    assert min(fitted.losses_) < 0.7 * np.log(3)  # log(3): uniform
 
 
 def test_weights_of_the_best_epoch_are_kept(tiny_model):

@@ -1,4 +1,4 @@
-"""What `diagnose` says of one sample: whether it fits, how precise it can be, and what the regularizer does."""
+"""`diagnose`: fit, precision and smoothing of one sample."""
 
 import json
 from functools import lru_cache
@@ -67,7 +67,7 @@ def test_p_values_are_uniform_and_deviations_standard_inside_the_simplex(quantif
     on_features = quantifier.traits.input_kind == "features"
     p_values, squares = [], []
     for seed in range(n_samples):
-        # Training items of its own for each sample: their noise is part of the test.
+        # Separate training items for each sample: their noise is part of the test.
         X_train = items(generator(1000 + seed), y, scale=0.5)
         X, S, p = sample(seed, 3000, EVEN, scale=0.5)
         quantifier.fit_scores(X_train if on_features else posteriors(X_train), y)
@@ -180,7 +180,7 @@ def test_classes_that_look_alike_are_named():
     y, new = np.arange(5000) % 5, np.arange(1000) % 5
     found = judged(oq.PACC().fit_scores(scores(y), y, classes=range(5)), scores(new))
     assert found.precision.confusable == [(2, 3)]
-    assert "hardly told apart are 2 and 3" in str(found)
+    assert "hardly distinguishable are 2 and 3" in str(found)
     assert found.precision.unnoticed[2, 3] > 0.1 > found.precision.unnoticed[0, 1]
     assert_allclose(found.precision.unnoticed, found.precision.unnoticed.T)
 
@@ -227,7 +227,7 @@ def test_what_does_not_apply_is_said_instead():
     on_votes = oq.ACC().fit_scores(votes, training()[2])
     found = judged(on_votes, np.eye(N_CLASSES)[S.argmax(axis=1)])
     assert found.fit is None
-    assert "votes have no more values" in str(found)
+    assert "votes have only as many values" in str(found)
     small = judged(fitted(oq.PACC()), S[:20])
     assert small.fit is None
     assert "the sample is too small, it takes at least 50 items" in str(small)

@@ -1,4 +1,4 @@
-"""The code of the documentation runs, block after block as on the page."""
+"""The code of the documentation runs, block after block."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ GIVEN = {"table.md": lambda: {"outcome": make_outcome(n_samples=20, n_classes=5,
 
 
 def blocks(path):
-    """Return the blocks of Python on a page and the output below each, or None if the page shows none.
+    """Return the blocks of Python on a page, each with its output or None.
 
     Empty lines precede the code, so that errors name the right line.
     """
@@ -65,7 +65,7 @@ def test_there_is_a_page_for_each_part_of_the_house():
 
 
 def run_table(path):
-    """Return the rows of the table that says which data sets of the paper were run."""
+    """Return the rows of the table of data sets of the paper that were run."""
     text = path.read_text(encoding="utf-8")
     part = text.partition("<!-- data sets of the paper -->")[2].partition("<!-- end of data sets -->")[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if "`" in line]
@@ -98,24 +98,24 @@ def test_both_settings_stand_side_by_side_with_their_figures():
 
 
 @pytest.fixture(scope="module")
-def pictures():
+def drawings():
     sys.path.insert(0, str(ROOT / "docs"))
     try:
-        import make_pictures
+        import make_figures
     finally:
         sys.path.remove(str(ROOT / "docs"))
-    return make_pictures
+    return make_figures
 
 
-def test_pictures_show_what_the_code_draws(pictures):
-    kept = json.loads(pictures.KEPT.read_text(encoding="utf-8"))
-    figures = pictures.figures()
+def test_figures_show_what_the_code_draws(drawings):
+    kept = json.loads(drawings.STORED.read_text(encoding="utf-8"))
+    figures = drawings.figures()
     assert kept.keys() == figures.keys()
     stale = []
     for name, figure in figures.items():
-        now, then = pictures.shown(figure), kept[name]
+        now, then = drawings.shown(figure), kept[name]
         # Axes choose their ticks, and classifiers differ by rounding errors, from version to version.
-        # Two per cent of the items: percentage points in the picture of a comparison, shares elsewhere.
+        # Two percent of the items: percentage points in the figure of a comparison, prevalences elsewhere.
         near = {"rtol": 0.01, "atol": 2.0 if name == "reviews_compare.svg" else 0.02}
         same = len(now["numbers"]) == len(then["numbers"]) and np.allclose(now["numbers"], then["numbers"], **near)
         if not same or re.findall("[a-z]{3,}", str(now["words"])) != re.findall("[a-z]{3,}", str(then["words"])):
@@ -124,8 +124,8 @@ def test_pictures_show_what_the_code_draws(pictures):
     assert not stale, f"call make docs: {stale}"
 
 
-def test_somebody_knows_how_each_picture_was_made(pictures):
-    kept = json.loads(pictures.KEPT.read_text(encoding="utf-8"))
+def test_every_figure_has_a_known_source(drawings):
+    kept = json.loads(drawings.STORED.read_text(encoding="utf-8"))
     files = [path for end in ("png", "svg") for path in (ROOT / "docs").glob(f"*.{end}")]
-    unknown = [path.name for path in files if path.name not in kept and not any(map(path.match, pictures.OTHERS))]
+    unknown = [path.name for path in files if path.name not in kept and not any(map(path.match, drawings.OTHERS))]
     assert not unknown

@@ -18,7 +18,7 @@ from ordinalq.cli import main
 from ordinalq.inference import drift as drifts
 from ordinalq.inference.drift import DriftSums, drift_sums, shifted, solve_drift
 from ordinalq.inference.group_labels import GroupLabels, within_groups
-from ordinalq.inference.group_model import Filter, State, Surprise, condition, predict
+from ordinalq.inference.group_model import Filter, ModelDistance, State, condition, predict
 from ordinalq.inference.predict import estimate
 from ordinalq.samples import summary as blocks
 
@@ -74,7 +74,7 @@ def test_the_offset_is_that_of_one_dense_gaussian(trained, rng, strength):
     model = trained.group_model_
     Q, U, labels = near_groups(model, rng)
     state, filt = State.of(model), Filter.of(model)
-    seen = Surprise.of(model, filt, Q, U)
+    seen = ModelDistance.of(model, filt, Q, U)
     assert (seen.distance < filt.rank).all()
     base = predict(model, Q, U)
     Omega = within_groups(model, state, GroupLabels(labels.counts + 0.0, labels.sums), base.mean, base.covariance)
@@ -247,7 +247,7 @@ def test_a_larger_strength_widens_intervals(trained, rng):
 
 
 def test_few_labels_anywhere_help_all_groups_that_are_labelled_by_another_standard(trained, rng):
-    """What is seen is the same, but most labels are a class higher: no unlabelled item can show it."""
+    """Features are the same, but most labels are a class higher."""
     X, y, groups = with_other_labels(rng, 60, 60, 0.8)
     truth, labels = truth_of(groups, y), some_labels(rng, y, 300)
     got, without = (trained.predict_groups(X, groups, level=0.95, labels=labels, drift=d) for d in ("auto", None))
@@ -284,7 +284,7 @@ def test_the_verdict_does_not_depend_on_a_stated_strength(trained, rng):
 
 
 def test_groups_are_unlike_the_training_groups_only_after_the_offset(rng):
-    """New groups are alike, but have mostly another class than the training groups."""
+    """New groups are similar, but have mostly another class than the training groups."""
     X, y, groups = make(rng, 60, 60, spread=0.1, concentration=100)
     q = oq.GroupBLP(CLASSIFIER).fit(X, y, groups=groups)
     with_offset, without = (q.predict_groups(X[y == 1], groups[y == 1], drift=d).fit for d in ("auto", None))

@@ -177,7 +177,7 @@ def test_inversion_recovers_what_the_matrix_mixed(rng):
 
 def test_a_singular_matrix_returns_q(rng):
     M = rng.dirichlet(np.ones(4), 4).T
-    M[2] = 0  # nobody votes for the third class
+    M[2] = 0  # no votes for the third class
     Q = rng.dirichlet(np.ones(4), 10)
     assert_array_equal(invert(Q, M), Q)
     assert_array_equal([naive_inverse(q, M) for q in Q], Q)

@@ -35,7 +35,7 @@ def fitted(rng, method=None, n_items=4000):
 
 
 def groups(rng, n_groups, size, **changes):
-    """Return scores and groups, each a mixture of its own."""
+    """Return scores and groups, each with another mixture."""
     P = rng.dirichlet(np.ones(N_CLASSES), n_groups)
     place = np.repeat(np.arange(n_groups), size)
     codes = (rng.random(len(place))[:, None] > np.cumsum(P, axis=1)[place]).sum(axis=1).clip(max=N_CLASSES - 1)

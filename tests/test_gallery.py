@@ -1,4 +1,4 @@
-"""The gallery and the notebooks: every example runs without a warning and shows a figure."""
+"""The gallery and the notebooks: examples run without warnings and show figures."""
 
 import runpy
 from pathlib import Path
@@ -18,7 +18,7 @@ def test_example_ends_in_a_picture(path, capsys):
     axes = plt.figure(number).axes
     assert axes
     assert all(ax.has_data() for ax in axes)
-    # It says in figures what the picture shows.
+    # It prints the numbers of the figure.
     assert any(character.isdigit() for character in capsys.readouterr().out)
 
 

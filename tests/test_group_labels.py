@@ -1,4 +1,4 @@
-"""Labels of some items of the groups that are asked about: in Python, in summaries, beside another package."""
+"""Labels of some items of new groups, in Python and in summaries."""
 
 import importlib.util
 import tomllib
@@ -32,7 +32,7 @@ def some_labels(rng, y, groups, m):
 
 @pytest.fixture(scope="module")
 def trained():
-    """Return models that know of groups, by name."""
+    """Return models fitted with groups, by name."""
     X, y, groups = make(generator(5), 100, 40)
     return {cls.__name__: cls(CLASSIFIER).fit(X, y, groups=groups) for cls in (oq.GroupBLP, oq.PACC, oq.SLD)}
 
@@ -81,7 +81,7 @@ def test_every_method_takes_labels(name, rng):
 
 
 def test_intervals_by_labels_alone_hold_where_the_method_is_wrong(rng):
-    # The looks of all groups have moved far from those of the training.
+    # The features of all groups have moved far from those of the training.
     X, y, _ = make(rng, 20, 60, spread=0)
     new, labels, groups = make(rng, 200, 150, spread=0)
     new = new + 2
@@ -141,7 +141,7 @@ WORDS = ["bad", "fair", "good", "great"]
 
 
 def kinds_of_labels(codes, known):
-    """Yield labels of words with gaps, in all kinds that users have."""
+    """Yield labels with missing values, in all types that users have."""
     words = [WORDS[c] if k else None for c, k in zip(codes, known, strict=True)]
     yield words
     yield np.array(words, dtype=object)
@@ -186,7 +186,7 @@ def test_wrong_labels_are_refused(trained, rng):
     quantifier = trained["GroupBLP"]
     with pytest.raises(ValueError, match=r"labels has labels that are not in classes \[1, 2, 3, 4\]: \[9.0\]"):
         quantifier.predict_groups(X, groups, labels=[9.0, *[np.nan] * 59])
-    with pytest.raises(ValueError, match="labelled must have one label or gap per item, 60, got 3"):
+    with pytest.raises(ValueError, match=r"labels must have 60 values, one per item \(None if not labelled\), got 3"):
         quantifier.predict_groups(X, groups, labels=[1, 2, None])
     with pytest.raises(ValueError, match="basis='labels' needs labels of some items"):
         quantifier.predict_groups(X, groups, options=oq.inference.IntervalOptions(basis="labels"))

@@ -12,7 +12,7 @@ from ordinalq.inference.group_model import (
     Filter,
     GroupModel,
     GroupSums,
-    Surprise,
+    ModelDistance,
     bounds,
     condition,
     cumulated_variance,
@@ -20,7 +20,6 @@ from ordinalq.inference.group_model import (
     half_widths,
     learn,
     log_odds,
-    logits_pay,
     medians,
     multinomial,
     orthonormal_polynomials,
@@ -28,6 +27,7 @@ from ordinalq.inference.group_model import (
     predict,
     project,
     stated,
+    uses_logits,
     weak,
     weak_prior,
     with_logits,
@@ -43,7 +43,7 @@ MU = np.array([0.2, 0.35, 0.3, 0.15])
 
 
 def random_groups(rng, n_groups, sizes=(2, 40), spread=0.3, looks=0.15, together=0.1):
-    """Return F, codes and groups of items: shares and looks of a group vary, and go together.
+    """Return F, codes and groups of items: prevalences and features of a group vary together.
 
     Shares are MU + spread * s * direction, looks are looks * normal + together * s; s is standard normal, cut so that
     shares stay positive.
@@ -197,7 +197,7 @@ def test_error_of_the_class_means_is_part_of_every_model(rng, monkeypatch):
 
 def test_two_groups_are_refused(rng):
     F, codes, groups = random_groups(rng, 2, (30, 60))
-    with pytest.raises(ValueError, match="at least 3 groups with two labelled items"):
+    with pytest.raises(ValueError, match="at least 3 with two labelled items"):
         learn(GroupSums.of(F, codes, groups, N_CLASSES))
 
 
@@ -228,7 +228,7 @@ def test_predictor_is_the_conditional_mean_of_the_joint_gaussian(rng, of):
     sizes = np.array([1, 2, 17, 400])
     Q = rng.uniform(size=(4, d))
     got = condition(model, Q, sizes, of)
-    logdet = Surprise.of(model, Filter.of(model), Q, sizes).logdet
+    logdet = ModelDistance.of(model, Filter.of(model), Q, sizes).logdet
     H = np.hstack([model.M, np.eye(d)])
     for b, N in enumerate(sizes):
         C = joint_covariance(model, N)
@@ -684,10 +684,10 @@ def test_logits_stand_beside_the_posteriors():
 
 
 def test_logits_need_groups_or_items():
-    assert logits_pay(8, 100, n_groups=45)
-    assert not logits_pay(8, 10**6, n_groups=44)
-    assert logits_pay(8, 7500)
-    assert not logits_pay(8, 7499)
+    assert uses_logits(8, 100, n_groups=45)
+    assert not uses_logits(8, 10**6, n_groups=44)
+    assert uses_logits(8, 7500)
+    assert not uses_logits(8, 7499)
 
 
 def test_intervals_of_a_rare_class_allow_for_more_of_it(rng):

@@ -26,7 +26,7 @@ def make(rng, n_groups, n_items, spread=0.5, concentration=2.0):
 
 
 def covered(estimates, truth):
-    """Return the part of the classes whose interval holds the truth, and that of the mean class."""
+    """Return the coverage of the intervals of classes and of the mean class."""
     mean = truth @ np.arange(1.0, N_CLASSES + 1)
     return (
         ((estimates.lower <= truth + 1e-12) & (truth <= estimates.upper + 1e-12)).mean(),
@@ -37,7 +37,7 @@ def covered(estimates, truth):
 @pytest.mark.parametrize(
     "method", [oq.GroupBLP, oq.PACC, lambda: oq.SLD(calibration="bcts")], ids=["GroupBLP", "PACC", "SLD"]
 )
-def test_intervals_hold_for_groups_that_differ_if_the_model_knows_groups(method, rng):
+def test_intervals_hold_for_groups_that_differ_if_the_model_has_groups(method, rng):
     X, y, groups = make(rng, 100, 40)
     new, labels, asked = make(rng, 300, 60)
     truth = oq.Samples.from_groups(asked, labels).prevalences
@@ -62,7 +62,7 @@ BIASED = {
 
 
 @pytest.mark.parametrize("name", BIASED)
-def test_intervals_of_biased_methods_hold_for_groups_if_the_model_knows_groups(name, rng):
+def test_intervals_of_biased_methods_hold_for_groups_if_the_model_has_groups(name, rng):
     X, y, groups = make(rng, 60, 40)
     new, labels, asked = make(rng, 100, 60)
     truth = oq.Samples.from_groups(asked, labels).prevalences
@@ -89,7 +89,7 @@ def test_tilted_samples_look_as_groups_do(rng):
     size = counts[0].sum()
     tilt = Tilt.of(sld, V)
     means = {n: tilt.draw(V, counts, np.full(600, n), rng).average(F) for n in (size, 1)}
-    # Groups of one item have no effect of their own; what is left is the scatter of the drawn items.
+    # Groups of one item have no group effect; only the scatter of items is left.
     found = np.cov(means[size].T) - np.cov(means[1].T)
     assert_allclose(np.trace(found), np.trace(D), rtol=0.25)
     direction = np.linalg.eigh(D)[1][:, -1]
@@ -241,8 +241,8 @@ def test_mistakes_in_training_groups_are_named(rng):
     for bad, message in (
         (groups[:5], "groups must have one value per item, 360, got 5"),
         ([None, *groups[1:].tolist()], "groups must have no missing values, got 1"),
-        (np.zeros(360), "there must be at least two groups"),
-        (np.repeat([0, 1], 180), "there must be at least 3 groups"),
+        (np.zeros(360), "groups must have at least two different values"),
+        (np.repeat([0, 1], 180), "groups must contain at least 3"),
     ):
         with pytest.raises(ValueError, match=message):
             oq.GroupBLP(oq.classifiers.CrossFitted(LogisticRegression(), cv=3)).fit(X, y, groups=bad)

@@ -1,4 +1,4 @@
-"""Intervals: that they hold the truth as often as they say, and what else they promise."""
+"""Intervals: coverage and other properties."""
 
 import pickle
 
@@ -38,7 +38,7 @@ def data(rng):
 
 
 def covered(method, rng, target, *, n_train, n_samples=40, n_rounds=10, size=200):
-    """Return how often the 95% intervals hold the truth: by class (n,), by cumulative class, and the mean class."""
+    """Return the coverage of 95% intervals by class (n,), cumulative class and mean."""
     n = 4
     hits = []
     for seed in range(n_rounds):
@@ -94,7 +94,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(method, target, rng):
 @pytest.mark.parametrize("method", [oq.PACC, oq.SLD], ids=["PACC", "SLD"])
 def test_the_uncertainty_of_m_counts(method, rng):
     # With as few held-out items as there are in a sample, M adds about as much as the sample itself; without it the
-    # intervals would hold 84%. The ten samples of a round share M, so that a rate has a standard deviation of 2%, the
+    # intervals would cover 84%. The ten samples of a round share M, so that a rate has a standard deviation of 2%, the
     # mean of all one of 1.2%.
     hits = covered(method, rng, "sample", n_train=200, n_samples=10, n_rounds=40)
     assert hits.min() > 0.85
@@ -347,9 +347,7 @@ def test_mistakes_are_named(data):
             quantifier.predict_interval(pool, level)
     with pytest.raises(TypeError, match="level must be a number"):
         quantifier.predict_interval(pool, "high")
-    with pytest.raises(
-        TypeError, match=r"such as 0\.95, got ndarray; groups are the next argument, groups=\.\.\."
-    ) as e:
+    with pytest.raises(TypeError, match=r"such as 0\.95, got ndarray\. Pass groups as groups=\.\.\.") as e:
         quantifier.predict_interval(pool, np.arange(120))
     assert len(str(e.value)) < 150
     with pytest.raises(ValueError, match="estimand must be one of 'sample', 'population', got 'truth'"):
@@ -364,7 +362,7 @@ def test_mistakes_are_named(data):
         quantifier.predict_interval(pool, groups=oq.Samples.whole(7))
     del quantifier.held_out_
     assert_allclose(quantifier.predict(pool).sum(), 1)
-    with pytest.raises(ValueError, match="was fitted without keeping its held-out items"):
+    with pytest.raises(ValueError, match="has no held-out items"):
         quantifier.predict_interval(pool)
 
 

@@ -140,7 +140,7 @@ def test_errors_name_the_file_and_the_row(tmp_path, model):
     with pytest.raises(ValueError, match=r"1\.csv: has a column 'more' that .*0\.csv lacks"):
         open_table(tmp_path).read()
     (tmp_path / "1.csv").write_text("x,z,shop,stars\n")
-    assert len(open_table(tmp_path).read()) == 40  # a part without rows is no error
+    assert len(open_table(tmp_path).read()) == 40  # a part without rows is not an error
 
 
 def test_groups_of_another_kind_name_the_file(tmp_path, model):

@@ -1,4 +1,4 @@
-"""A hundred tables that nobody should write: each is read, or ends with one clear line; the terminal stays as it is."""
+"""A hundred damaged tables: each is read, or ends with one clear line."""
 
 import gzip
 import io
@@ -112,7 +112,7 @@ JSON = {
     "deep": b'{"price": ' + b"[" * 100_000 + b"\n",
     **{f"nested by {mark!r}": nested(mark, 10_000) for mark in NESTED},
     "nested over lines": nested("[\n", 10_000),
-    "nested beside the columns": nested('{"a":', 10_000, "other"),
+    "nested next to the columns": nested('{"a":', 10_000, "other"),
     "an open string of escapes": b'{"price": 1, "size": "[' + b"[" * 100 + b'\\"' * 5_000_000 + b"\n",
     "a million keys": json.dumps({f"k{i}": 1 for i in range(10**6)}).encode() + b"\n",
     "a null character": line(price=1, size="S\0", product="a\0b"),

@@ -1,4 +1,4 @@
-"""Reading users' tables: the fast reader gives what the slow one gives, and says what is wrong in the same words."""
+"""Reading tables: the fast and the slow reader give the same results and errors."""
 
 import csv
 import io
@@ -308,9 +308,9 @@ def test_dates_that_may_be_read_in_two_ways_ask_for_their_format(caplog):
 
 
 def test_tables_have_their_natural_types_in_both_wings(tmp_path):
-    text = "n,whole,day,word,gap,zip\n1.5,1,2024-01-31,NA,1,01\nNA,2,,x,,02\n"
+    text = "n,whole,day,word,holes,zip\n1.5,1,2024-01-31,NA,1,01\nNA,2,,x,,02\n"
     frame = natural(open_table(written(tmp_path / "t.csv", text)).read())
-    assert [frame[name].dtype.kind for name in ("n", "whole", "gap")] == ["f", "i", "f"]
+    assert [frame[name].dtype.kind for name in ("n", "whole", "holes")] == ["f", "i", "f"]
     assert pd.api.types.is_datetime64_any_dtype(frame["day"])
     assert frame["word"].tolist() == ["NA", "x"]
     assert frame.index.tolist() == [2, 3]

@@ -29,7 +29,7 @@ def test_corrected_posteriors_are_better_in_groups_of_other_prevalences(method, 
     got = q.predict_items(X, groups)
     assert_allclose(got.sum(axis=1), 1)
     assert (got > 0).all()
-    # .39 beside .70 of the classifier.
+    # .39, compared with .70 of the classifier.
     assert log_loss(got, y) < 0.8 * log_loss(q.scores(X), y)
     # They add up to the prevalences of the group.
     found = q.predict_groups(X, groups).prevalences

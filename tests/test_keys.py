@@ -19,7 +19,7 @@ from ordinalq.samples.keys import Keys
 
 @pytest.fixture(scope="module")
 def frame():
-    """Return a table of reviews in numbers: two shops, three months, a few gaps."""
+    """Return a table of reviews in numbers: two shops, three months, a few missing values."""
     rng = generator(41)
     n = 900
     y = rng.choice(4, n)

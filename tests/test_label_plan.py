@@ -1,4 +1,4 @@
-"""How many items to label, and which; labels in tables and on the command line; what evaluation says of groups."""
+"""Label plans, labels in tables and on the command line, evaluation of groups."""
 
 import json
 
@@ -26,7 +26,7 @@ CLASSIFIER = oq.classifiers.CrossFitted(LogisticRegression(), cv=5)
 
 @pytest.fixture(scope="module")
 def trained():
-    """Return models that know of groups, by name."""
+    """Return models fitted with groups, by name."""
     X, y, groups = make(generator(5), 100, 40)
     return {cls.__name__: cls(CLASSIFIER).fit(X, y, groups=groups) for cls in (oq.GroupBLP, oq.PACC)}
 
@@ -67,7 +67,7 @@ def test_no_labels_are_needed_where_the_interval_is_narrow_enough(trained, rng):
     needed = trained["GroupBLP"].labels_needed(X, groups, width=3.0)
     assert needed.total == 0
     assert (needed.now == needed.width).all()
-    # By labels alone there is no interval before there are ten.
+    # Intervals by labels alone need ten labels.
     alone = trained["PACC"].labels_needed(X, groups, width=3.0)
     assert alone.labels.tolist() == [10, 10, 10]
     assert np.isnan(alone.now).all()
@@ -97,7 +97,7 @@ def test_items_to_label_are_drawn_at_random_among_those_without_a_label(trained,
     frame = needed.frame()
     assert frame.columns.tolist() == ["product", "n_items", "n_labelled", "labels", "width_now", "width", "basis"]
     assert frame["n_labelled"].tolist() == [20] * 4
-    with pytest.raises(ValueError, match="groups must be those that the numbers of labels were made for"):
+    with pytest.raises(ValueError, match="groups must be those for which the numbers of labels were computed"):
         needed.draw(groups)
 
 
@@ -281,7 +281,7 @@ def test_labels_in_a_column_of_a_table(method, tables, tmp_path, capsys):
     assert "1 *" in said
     assert "* a single item" in said
     run(*predict)
-    rest = "; 13 estimates rest on the model (--basis labels: on the labels alone, where there are ten)"
+    rest = "; 13 estimates rest on the model (--basis labels: on the labels alone, if there are ten)"
     assert (rest in capsys.readouterr().out) == (method == "GroupBLP")
 
 
@@ -333,7 +333,7 @@ def test_wrong_labels_in_a_table_are_named(tables, tmp_path, capsys):
     assert "line 5: column 'known' has a label that is not among the classes 1, 2, 3, 4: 'seven'" in said
     assert "'gone'" in refused(capsys, *predict, "--labels", "gone")
     assert "the model learned from it" in refused(capsys, *predict, "--labels", "a")
-    assert "--basis labels needs labels of some items: give --labels COLUMN" in refused(
+    assert "--basis labels needs labels of some items. Pass --labels COLUMN" in refused(
         capsys, *predict, "--basis", "labels"
     )
     assert "--basis must be one of" in refused(capsys, *predict, "--labels", "known", "--basis", "both")

@@ -159,7 +159,7 @@ def test_newton_attains_at_least_the_likelihood_of_ten_thousand_em_iterations(da
     newton = oq.SLD(solver="newton").fit_scores(V, y).solve_scores(S, samples)
     assert newton.converged.all()
     assert newton.kkt.max() <= 1e-8
-    # What "converged" means: above the minimum by no more than this.
+    # What "converged" means: above the minimum by at most this.
     allowed = np.maximum(EXCESS * np.abs(newton.value), SMALL_EXCESS)
     assert (newton.value <= em.value + allowed).all()
     assert newton.n_iter.max() < 50

@@ -66,7 +66,7 @@ def saved(model, tmp_path):
 
 
 def rewrite(path, *, meta=None, payload=None, checksum=True, extra=(), compression=zipfile.ZIP_STORED):
-    """Write the file again with changes; with `checksum`, by somebody who knows how to compute it."""
+    """Write the file again with changes; with `checksum`, also its checksum."""
     with zipfile.ZipFile(path) as archive:
         old, data = json.loads(archive.read(META)), archive.read(PAYLOAD)
     new = {**old, **(meta or {})}

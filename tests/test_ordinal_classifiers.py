@@ -64,7 +64,7 @@ def naive_loss(Logistic, w, theta, X, y, weight, alpha):
 
 
 def arguments_of_loss(Logistic, X, y, weight, alpha):
-    """What threshold_loss takes after w and theta."""
+    """Arguments of threshold_loss after w and theta."""
     n = y.max() + 1
     side = np.array([[1.0 if k >= label else -1.0 for k in range(n - 1)] for label in y])
     counted = np.array([[k in thresholds_of(Logistic, label, n) for k in range(n - 1)] for label in y])
@@ -528,7 +528,7 @@ def test_bad_data_are_named(classifier, rng):
     classifier = clone(classifier)
     with pytest.raises(ValueError, match="at least 2 classes, got 1 class: 3"):
         classifier.fit(X, np.full(200, 3))
-    with pytest.raises(ValueError, match=r"labels such as '\w+' have no order of their own"):
+    with pytest.raises(ValueError, match=r"labels such as '\w+' have no natural order"):
         classifier.fit(X, np.array(["bad", "fair", "fine", "good", "top"])[y])
     with pytest.raises(ValueError, match="y looks continuous: 200 values in 200 items"):
         classifier.fit(X, rng.normal(size=200))
@@ -550,7 +550,7 @@ def test_bad_data_are_named(classifier, rng):
 
 
 def expected_failures(classifier):
-    failures = {"check_classifiers_classes": "uses strings as labels, which have no order of their own"}
+    failures = {"check_classifiers_classes": "uses strings as labels, which have no natural order"}
     if isinstance(classifier, tuple(LOGISTIC)):
         failures["check_classifiers_train"] = "asks for the most probable class, ours is the median class"
     return failures

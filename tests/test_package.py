@@ -136,28 +136,28 @@ def test_no_file_speaks_of_package_indexes():
 FIXED = {
     "seeds.py": "gives those that follow it",
     "conftest.py": "the fixture `rng`",
-    "outcomes.py": "made-up outcomes of experiments, of which the tests know every table",
-    "engine_cases.py": "tables that are scored here or there, whatever they hold",
+    "outcomes.py": "synthetic outcomes of experiments with known tables",
+    "engine_cases.py": "tables that are scored locally or on an engine",
     "hostile_archives.py": "rubbish",
     "hostile_models.py": "a table for the models that are damaged",
-    "small_experiment.py": "data of runs that stop and go on, whatever they hold",
+    "small_experiment.py": "data of runs that stop and continue",
     "test_cli_bad_files.py": "rubbish",
     "test_tuning.py": "training sets on which the chosen strength is near the best in hindsight, which most are",
-    "test_tables_aggregate.py": "tables that are read by one process or many, whatever they hold",
+    "test_tables_aggregate.py": "tables that are read by one process or many",
     "test_download.py": "damaged archives, and a tree of files in small",
     "test_datasets_text.py": "labels without meaning",
-    "test_samples_labels.py": "a measurement that is no label",
+    "test_samples_labels.py": "a measurement that is not a label",
     "test_likelihood.py": "numbers of another package",
     "test_solvers.py": "samples with several minima, which were sought",
-    "test_app.py": "tables that go through the page and the command line alike, whatever they hold",
+    "test_app.py": "tables of the web app and the command line",
     "test_app_hostile.py": "a table with scripts in it",
     "test_app_large.py": "a large table",
-    "test_browser.py": "made-up reviews, where there are no real ones",
+    "test_browser.py": "synthetic reviews, without real ones",
 }
 
 
 def test_random_data_of_the_tests_follow_the_seed():
-    """A generator with a number of its own would see the same data at every seed."""
+    """A generator with a fixed number would draw the same data at every seed."""
     for path in sorted(Path(__file__).parent.glob("*.py")):
         text = path.read_text(encoding="utf-8")
         own = re.findall(r"default_rng\((?!seed\))", text) if path.name != Path(__file__).name else []

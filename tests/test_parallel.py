@@ -1,4 +1,4 @@
-"""Worker processes end when the process that started them is gone, however it ended."""
+"""Worker processes end when the process that started them has ended."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def is_running(number):
         return False
     try:
         with open(f"/proc/{number}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"  # ended, but nobody has asked for it
+            return file.read().rpartition(")")[2].split()[0] != "Z"  # ended, but not waited for
     except FileNotFoundError:
         return False
 

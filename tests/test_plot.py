@@ -33,7 +33,7 @@ def estimates(rng):
 
 
 def rendered(ax):
-    """Return the picture as grey values (height, width)."""
+    """Return the figure as grey values (height, width)."""
     buffer = io.BytesIO()
     ax.figure.savefig(buffer, format="rgba", dpi=80)
     width, height = (int(x * 80) for x in ax.figure.get_size_inches())
@@ -359,7 +359,7 @@ def test_names_are_no_formulas(estimates):
 def test_tables_are_refused_instead_of_drawing_their_keys_and_counts():
     frame = pd.DataFrame({"product": [1, 2], "n_items": [10, 20], "bad": [0.2, 0.3], "good": [0.8, 0.7]})
     for call in (plot.groups, plot.distribution, lambda frame: plot.estimate_against_truth(frame, np.eye(2))):
-        with pytest.raises(TypeError, match=r"must be estimates or an array, got a DataFrame.*give the estimates"):
+        with pytest.raises(TypeError, match=r"must be estimates or an array, got a DataFrame.*Pass the estimates"):
             call(frame)
 
 
@@ -404,7 +404,7 @@ def test_zero_has_a_place_left_of_all_other_taus():
     assert_allclose(steps[1], steps[2], rtol=1e-6)
     assert ax.get_window_extent().x0 < at[0]
     assert at[-1] < ax.get_window_extent().x1
-    # A line through the positive taus in their order, and a point of its own for zero.
+    # A line through the positive taus in their order, and a separate point for zero.
     lines = [container.lines[0] for container in ax.containers]
     assert_allclose(lines[0].get_xydata(), [[1e-3, 0.4], [1e-1, 0.3], [10, 0.6]])
     assert any("{0}" in text.get_text() for text in ax.get_xticklabels())
@@ -453,10 +453,10 @@ def test_the_heat_map_has_classes_across_and_bins_upwards(rng):
 def test_numbers_are_readable_on_their_cells(rng):
     M = rng.dirichlet(np.ones(6), 6).T
     ax = plot.response_matrix(M)
-    picture = ax.images[0]
+    image = ax.images[0]
     for text in ax.texts:
         j, i = text.get_position()
-        cell = np.array(picture.cmap(picture.norm(M[i, j]))[:3]) @ [0.299, 0.587, 0.114]
+        cell = np.array(image.cmap(image.norm(M[i, j]))[:3]) @ [0.299, 0.587, 0.114]
         ink = np.array(mpl.colors.to_rgb(text.get_color())) @ [0.299, 0.587, 0.114]
         assert abs(ink - cell) > 0.3
 
@@ -470,8 +470,8 @@ def test_large_matrices_have_no_numbers(rng):
 
 def test_more_of_the_heat_map_is_darker_or_lighter_in_grey_too():
     ax = plot.response_matrix(np.linspace(0, 1, 20).reshape(4, 5))
-    picture = ax.images[0]
-    light = picture.cmap(np.linspace(0, 1, 50))[:, :3] @ [0.299, 0.587, 0.114]
+    image = ax.images[0]
+    light = image.cmap(np.linspace(0, 1, 50))[:, :3] @ [0.299, 0.587, 0.114]
     assert (np.diff(light) > 0).all()
 
 

@@ -50,7 +50,7 @@ def test_blocks_by_themselves_give_what_all_give(data, monkeypatch, method, leve
     assert len(slices) == 4
     # In any order, as machines come to it.
     parts = {b: estimate_block(quantifier, summary[slices[b]], level, plan, b)[0] for b in (2, 0, 3, 1)}
-    apart = contract.united([parts[b] for b in range(4)], summary.keys)
+    apart = contract.concatenate([parts[b] for b in range(4)], summary.keys)
     assert_same(apart, together)
     if level is not None and not dear:
         # Other draws, the same width.

@@ -1,4 +1,4 @@
-"""What is in a table: first rows, kinds, the values of columns that may be labels."""
+"""Previews of tables: first rows, kinds and values of label columns."""
 
 import pandas as pd
 

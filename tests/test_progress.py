@@ -1,15 +1,15 @@
-"""How far long work has come."""
+"""Progress of long work."""
 
 import logging
 
-from listening import Told
+from progress_record import ProgressRecord
 
 import ordinalq as oq
-from ordinalq._utils.progress import Far, along, each, logger, tell
+from ordinalq._utils.progress import ProgressHandler, along, each, logger, tell
 
 
 def test_steps_inside_of_a_step_share_its_width():
-    with Far() as far:
+    with ProgressHandler() as far:
         tell("reading", 0, 10, 2)
         assert (far.part, far.what) == (0.0, "reading")
         tell("", 2, 10, 8)
@@ -21,7 +21,7 @@ def test_steps_inside_of_a_step_share_its_width():
 def test_a_fit_tells_its_models_and_folds_in_order(rng):
     y = rng.integers(1, 4, 120)
     X = y[:, None] + rng.normal(size=(120, 2))
-    with Told() as far:
+    with ProgressRecord() as far:
         oq.AdjustedML(oq.classifiers.OrdinalStack(cv=3)).fit(X, y)
     parts = [part for part, _ in far.told]
     assert parts == sorted(parts)
@@ -41,21 +41,21 @@ def test_whoever_logs_all_else_is_told_nothing(monkeypatch, rng):
     y = rng.integers(1, 4, 60)
     oq.PACC().fit(y[:, None] + rng.normal(size=(60, 2)), y)
     assert not records
-    with Far():
+    with ProgressHandler():
         assert logger.level == logging.INFO
     assert logger.level == logging.NOTSET
 
 
 def test_work_that_fails_leaves_no_listener():
     try:
-        with Far():
+        with ProgressHandler():
             raise RuntimeError
     except RuntimeError:
-        assert not any(isinstance(handler, Far) for handler in logger.handlers)
+        assert not any(isinstance(handler, ProgressHandler) for handler in logger.handlers)
 
 
 def test_work_along_a_file_ends_where_it_is_left():
-    with Told() as far:
+    with ProgressRecord() as far:
         tell("", 0, 2)
         assert list(along("reading", [("a", 0), ("b", 5), ("c", 10)], 10)) == ["a", "b", "c"]
         tell("", 1, 2)
@@ -67,6 +67,6 @@ def test_work_along_a_file_ends_where_it_is_left():
 
 
 def test_no_items_are_no_work():
-    with Far() as far:
+    with ProgressHandler() as far:
         assert list(each("fold", [])) == []
         assert far.what == ""

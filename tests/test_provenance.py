@@ -1,4 +1,4 @@
-"""Where estimates come from."""
+"""Provenance of estimates."""
 
 import json
 

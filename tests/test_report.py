@@ -1,4 +1,4 @@
-"""The report of an experiment: tables, ranks, figures and the page."""
+"""The report of an experiment: tables, ranks, figures and HTML."""
 
 import csv
 import io
@@ -297,7 +297,7 @@ def test_tables_of_a_single_method_and_sample_are_whole():
 
 @pytest.fixture(scope="module")
 def claimed():
-    """An outcome in which o-EDy is worse than EDy, and o-SLD has the very errors of SLD."""
+    """An outcome in which o-EDy is worse than EDy, and o-SLD has the errors of SLD."""
     outcome = make_outcome(n_classes=5, n_samples=300, measures=("nmd",), failed=["OHDx"])
     estimates = outcome.estimates
     by = dict(iter(estimates.groupby("method")))
@@ -819,7 +819,13 @@ def test_links_of_the_page_lead_to_its_files(report):
 
 def test_page_says_what_was_run_what_failed_and_how_to_repeat_it(report):
     text = Page((report / "report.html").read_text(encoding="utf-8")).text
-    for part in ("ordinalq reproduce fried --profile quick", "876", "scikit-learn", "1 min 2 s", "made up for a test"):
+    for part in (
+        "ordinalq reproduce fried --profile quick",
+        "876",
+        "scikit-learn",
+        "1 min 2 s",
+        "synthetic, for a test",
+    ):
         assert part in text
     assert "o-HDx failed in 36 of 36 configurations: no <b>minimum</b> found" in text
     assert "class 10 has 29 items & is repeated" in text
@@ -904,4 +910,4 @@ def test_page_sorts_in_a_browser_without_any_error(report, tmp_path):
     assert ascending == f"ascending: {' '.join([*order, 'o-HDx'])}"
     assert descending == f"descending: {' '.join([*order[::-1], 'o-HDx'])}"
     assert restored == f"none: {' '.join(entry.paper_name for entry in oq.catalog(beyond=False))}"
-    assert 'data-wide="false"' in body  # tables scroll, the page does not
+    assert 'data-wide="false"' in body  # tables scroll, the report does not

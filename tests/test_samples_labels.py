@@ -1,4 +1,4 @@
-"""Which classes there are, and in which order."""
+"""Classes and their order."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""How quantifiers go together with scikit-learn: scores, searches, routing of metadata, pipelines, shared scores."""
+"""Quantifiers and scikit-learn: scores, searches, metadata routing, pipelines."""
 
 import numpy as np
 import pandas as pd
@@ -158,7 +158,7 @@ def test_wrong_classifiers_are_not_shared(data):
     scored = oq.classifiers.CrossFitted(GaussianNB(), cv=3).fit(X, y)
     with pytest.raises(TypeError, match="works on features"):
         oq.HDx().fit_on(scored, y)
-    with pytest.raises(ValueError, match="classes that the classifier knows"):
+    with pytest.raises(ValueError, match="classes of the classifier"):
         oq.PACC().fit_on(scored, y * 10)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         oq.PACC().fit_on(scored, y[:200])
@@ -197,7 +197,7 @@ def test_two_classes_through_every_method(name, data):
     X, y = data
     y = (y > 2).astype(int)
     if name in SMOOTHING:
-        with pytest.warns(UserWarning, match="two classes have no curvature"):
+        with pytest.warns(UserWarning, match="a penalty of order 1 has no effect"):
             q = build(METHODS[name]).fit(X, y)
         plain = {"RUN": oq.RUN(oq.classifiers.CrossFitted(GaussianNB(), cv=3), order=0, tau=0.0)}.get(name)
         plain = build(METHODS[name[1:]]) if plain is None else plain
@@ -234,7 +234,7 @@ def test_measures_protocols_and_tau_of_two_classes(data):
     assert oq.simplex.jaggedness([0.25, 0.75]) == 0
     samples = oq.protocols.APP(50, 30, small_pool="replace", random_state=0).draw(y)
     assert samples.prevalences.shape == (50, 2)
-    with pytest.warns(UserWarning, match="two classes have no curvature"):
+    with pytest.warns(UserWarning, match="a penalty of order 1 has no effect"):
         q = oq.OPACC(oq.classifiers.CrossFitted(GaussianNB(), cv=3), tau="auto").fit(X, y)
     assert_allclose(q.predict(X), build(oq.PACC).fit(X, y).predict(X), atol=1e-9)
 
@@ -275,7 +275,7 @@ def test_a_loss_by_its_value_has_the_derivatives_and_the_minimum(own, known, rng
     one, other = own().derivatives(P, data), known().derivatives(P, data)
     unit = np.abs(other.hessian).max()
     assert_allclose(one.gradient, other.gradient, atol=1e-6 * unit)
-    # It only says how far a step goes.
+    # It only sets the length of a step.
     assert_allclose(one.hessian, other.hessian, atol=1e-2 * unit)
     found, expected = (
         oq.solve(data.Q, M, oq.ComposedQuantifier(HardVotes(), loss, Tikhonov(1e-3)), N=100)

@@ -22,7 +22,7 @@ ARGUMENTS = {
     "coverage.py": [["--tiny"], ["--tiny", "--weights", "1"]],
     "hostile.py": [["--tiny"], ["--tiny", "--method", "OQT", "PACC", "unfold"]],
     "make_reviews.py": [["reviews"]],
-    "unfold_fact.py": [["pictures"]],
+    "unfold_fact.py": [["figures"]],
     "unfold_spectrum.py": [["spectrum.png"]],
 }
 RUNS = [(path, arguments) for path in SCRIPTS for arguments in ARGUMENTS.get(path.name, [["--tiny"]])]

@@ -310,7 +310,7 @@ def test_scores_have_no_classifier_to_search(problem):
     search = SampleSearch(oq.PACC(GaussianNB()), {"classifier__var_smoothing": [1]}, samples=problem.app)
     with pytest.raises(ValueError, match="grid must not have 'classifier__var_smoothing': fit_scores"):
         search.fit_scores(np.full((250, 5), 0.2), problem.y, np.full((200, 5), 0.2))
-    with pytest.raises(TypeError, match="OQT fits classifiers of its own"):
+    with pytest.raises(TypeError, match="OQT fits its own classifiers"):
         SampleSearch(oq.OQT(), {}, samples=problem.app).fit_scores(
             np.full((250, 5), 0.2), problem.y, np.full((200, 5), 0.2)
         )

@@ -18,7 +18,7 @@ N = 1000
 
 
 def problems(loss, regularizer, n, B):
-    """Samples of 1000 items whose classes are told apart with some mistakes."""
+    """Samples of 1000 items whose classes are distinguished with some mistakes."""
     rng = generator(11)
     M = 0.3 * rng.dirichlet(np.full(2 * n, 0.5), n).T + 0.35 * np.kron(np.eye(n), np.ones((2, 1)))
     Q = rng.multinomial(N, rng.dirichlet(np.ones(n), B) @ M.T) / N
@@ -69,7 +69,7 @@ def test_batch_equals_one_by_one():
 
 def test_kinks_are_refused_and_methods_take_it_by_name():
     kinked = problems(MatchDistance(), NoPenalty(), 4, 2)
-    with pytest.raises(TypeError, match=r"needs a smooth objective, got MatchDistance.* use solver='l1'"):
+    with pytest.raises(TypeError, match=r"needs a smooth objective, got MatchDistance.* Use solver='l1'"):
         choose(kinked, "softmax").minimize(kinked)
     rng = generator(12)
     S = rng.dirichlet(np.ones(4), 400)

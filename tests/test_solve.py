@@ -223,7 +223,7 @@ def test_two_classes_are_smoothed_by_the_order_zero():
     a = M[:, 0] - M[:, 1]
     t = (a @ (M @ p - M[:, 1]) + tau) / (a @ a + 2 * tau)
     assert_allclose(oq.solve(M @ p, M, oq.OACC(tau=tau, order=0)), [t, 1 - t], atol=1e-12)
-    with pytest.warns(UserWarning, match="two classes have no curvature"):
+    with pytest.warns(UserWarning, match="a penalty of order 1 has no effect"):
         assert_allclose(oq.solve(M @ p, M, oq.OACC(tau=tau)), p, atol=1e-12)
     with pytest.raises(ValueError, match="order must be at most n - 2 = 0 for 2 classes, got 2"):
         oq.solve(M @ p, M, oq.OACC(tau=tau, order=2))
@@ -437,9 +437,9 @@ def test_the_majorizer_with_background_lies_above_the_hessian(rng):
     Q, background = rng.dirichlet(np.full(7, 3.0), 3) * 1.5, rng.dirichlet(np.full(7, 3.0), 3) * 0.5
     P = rng.dirichlet(np.full(4, 5.0), 3)
     data = Data(Q, M, np.full(3, 500.0), background=background)
-    gap = Hellinger().majorizer(P, data) - Hellinger().derivatives(P, data).hessian
-    assert (np.linalg.eigvalsh(gap) > -1e-9).all()
-    assert gap.max() > 1e-3
+    excess = Hellinger().majorizer(P, data) - Hellinger().derivatives(P, data).hessian
+    assert (np.linalg.eigvalsh(excess) > -1e-9).all()
+    assert excess.max() > 1e-3
     assert Poisson().majorizer(P, data) is None
 
 
@@ -576,7 +576,7 @@ def test_histograms_go_in_and_out(name, rng):
     cells = M.values()
     assert_allclose(result.values(), oq.solve(q.values(), cells / cells.sum(axis=0), oq.RUN(), counts=True))
     assert_allclose(result.values(flow=True).sum(), 500)
-    assert result.variances() is None  # estimates are no counts
+    assert result.variances() is None  # estimates are not counts
     assert_allclose(oq.solve(q, M).values().sum(), 1)
 
 
@@ -667,10 +667,10 @@ WRONG = [
     ({"M": GOOD * [1, 1, 0], "acceptance": "columns"}, r"acceptance must be shares in \(0, 1\]"),
     ({"acceptance": [0.5, 1, 1], "method": oq.RUN(acceptance=[1, 1, 0.5])}, "acceptance .* contradicts that of RUN"),
     ({"counts": "yes"}, "counts must be True or False, got 'yes'"),
-    ({"N": 99}, "N must be the sum of q where q are counts, 100 in row 0, got 99; leave N out"),
-    ({"q": [COUNTS, 2 * COUNTS], "N": 100}, "N must be the sum of q where q are counts, 200 in row 1, got 100"),
-    ({"q": COUNTS / 100, "counts": True}, "N must be given where q are fractions"),
-    ({"q": COUNTS / 100, "background": [1, 1, 1], "method": oq.ACC()}, "N must be given where q are fractions"),
+    ({"N": 99}, "N must be the sum of q if q are counts, 100 in row 0, got 99; leave N out"),
+    ({"q": [COUNTS, 2 * COUNTS], "N": 100}, "N must be the sum of q if q are counts, 200 in row 1, got 100"),
+    ({"q": COUNTS / 100, "counts": True}, "N must be given if q are fractions"),
+    ({"q": COUNTS / 100, "background": [1, 1, 1], "method": oq.ACC()}, "N must be given if q are fractions"),
     ({"method": oq.SLD(), "background": [1, 1, 1]}, "method must be one that solves q = M p"),
 ]
 
@@ -696,7 +696,7 @@ def test_mistakes_in_histograms_are_named(rng):
     cases = [
         (lambda: oq.solve(two, M), "q must be a histogram with 1 axis, got 2"),
         (lambda: oq.solve(q, one), "M must be a histogram with 2 axes, got 1"),
-        (lambda: oq.solve(weighted, M, variances=[1.0] * 6), "variances must be None where q is a histogram"),
+        (lambda: oq.solve(weighted, M, variances=[1.0] * 6), "variances must be None if q is a histogram"),
         (lambda: oq.solve(means, M), "q must be a histogram of counts, got one of means"),
         (lambda: oq.solve(other, M), re.escape("the first axis of M must be that of q, Regular(6, 0, 5")),
         (lambda: oq.solve(q, M.copy().reset()), "M must have entries >= 0, and some in every true bin"),
@@ -718,13 +718,13 @@ def test_mistakes_in_histograms_are_named(rng):
 
 def test_the_example_for_physicists_recovers_its_spectrum(tmp_path):
     script = Path(__file__).parents[1] / "examples" / "unfold_spectrum.py"
-    picture = tmp_path / "spectrum.png"
-    command = [sys.executable, "-W", "error", str(script), str(picture)]
+    figure = tmp_path / "spectrum.png"
+    command = [sys.executable, "-W", "error", str(script), str(figure)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     true, estimate = (int(part) for part in lines[-1].split()[1:])
     assert true == 20_000
     assert abs(estimate - true) < 1500
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert figure.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_code_of_the_page_on_unfolding_runs(tmp_path, monkeypatch):

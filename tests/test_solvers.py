@@ -210,7 +210,7 @@ def test_batch_equals_loop(loss, tau, rng):
     for b in range(30):
         single = _row(objective, b)
         alone = choose(single).minimize(single)
-        # Several optima may be equally good: then the values agree, and p where it is determined.
+        # Several optima may be equally good: then the values agree, and p if it is determined.
         assert_allclose(alone.value[0], whole.value[b], rtol=1e-9, atol=1e-10)
         assert_allclose(alone.p[0], whole.p[b], atol=2e-5)
 

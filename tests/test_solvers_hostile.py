@@ -28,7 +28,7 @@ ONCE_WRONG = {
     "without curvature the penalty is all there is": (2, 3953),
     "another histogram fits exactly at a better minimum": (0, 10348),
     "a better minimum has other classes": (0, 21188),
-    "a small gradient is not a small excess beside a kink": (0, 397),
+    "a small gradient is not a small excess near a kink": (0, 397),
     "no step leads away from where nothing explains the items of a bin": (0, 5556),
     "no step leads away from there, with large values": (0, 5775),
     "a bin with next to no items asks for next to no mass": (0, 11977),
@@ -105,7 +105,7 @@ def flat_data(rng, n_batch=3, n=6):
     return Data(Q, M, np.full(n_batch, 50.0))
 
 
-# Absolute residuals have no regularizer in the catalog; with one, interior points are as exact as their gap.
+# Absolute residuals have no regularizer in the catalog; with one, interior points are as exact as their duality gap.
 FLAT = [(loss, tau) for loss in NOT_DISTANCES for tau in (0.0, 1e-2, 1e8)]
 FLAT = [(loss, tau) for loss, tau in FLAT if tau == 0 or not isinstance(loss, MatchDistance)]
 
@@ -145,7 +145,7 @@ def test_strong_penalties_leave_the_data_what_they_do_not_see(method, tau):
 
 @pytest.mark.parametrize("loss", [LeastSquares(), Poisson()], ids=repr)
 def test_strong_penalties_with_an_unreachable_centre_decide_first(loss):
-    # C (p - centre) = 0 has no solution on the simplex: p is where the penalty is least, whatever the data.
+    # C (p - centre) = 0 has no solution on the simplex: p is at the smallest penalty for any data.
     centre = np.array([3.0, -2.0, 4.0, -1.0])
     data = Data(np.array([[0.7, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.7]]), np.eye(4), np.array([100.0, 100.0]))
     found = []
@@ -220,7 +220,7 @@ def test_a_target_with_imaginary_parts_is_refused():
         oq.datasets.bin_target(FRAME["size"], 3)
 
 
-# Columns that are equal, or as good as equal, beside others that differ in their twelfth digit.
+# Columns that are equal, or as good as equal, next to others that differ in their twelfth digit.
 NEARLY_EQUAL = [
     ([6, 4], [[0, 1, 1, 1.06492431e-12], [1, 0, 0, 1 - 1.06492431e-12]], [0.2, 0.3, 0.3, 0.2]),
     ([6, 4], [[1, 1, 0, 0.25, 0.75], [1e-88, 1e-75, 1, 0.75, 0.25]], [0.2, 0.2, 0.2, 0.2, 0.2]),

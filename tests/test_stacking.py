@@ -326,7 +326,7 @@ def test_mistakes_are_named(rng):
         OrdinalStack().predict_proba(X)
 
 
-@pytest.mark.filterwarnings("ignore")  # the checks fit what nobody would
+@pytest.mark.filterwarnings("ignore")  # the checks fit unusual data
 @pytest.mark.parametrize(
     "estimator",
     [OrdinalProbit([LinearRegression()], cv=2), OrdinalStack([LinearRegression(), GaussianNB()], cv=2)],

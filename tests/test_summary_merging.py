@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 import ordinalq as oq
 
 N_ITEMS, N_GROUPS, N_CLASSES = 1_000_000, 20_000, 5
-# The default is AdjustedML on a classifier of its own.
+# The default is AdjustedML on another classifier.
 METHODS = {entry.name: entry.cls for entry in oq.catalog() if entry.name != "AutoQuantifier"}
 
 

@@ -1,4 +1,4 @@
-"""Models of tables: groups keep their type and their order, whatever the file; models are saved and loaded."""
+"""Models of tables: groups keep their type and order in every format; models are saved and loaded."""
 
 import datetime as dt
 import importlib
@@ -103,14 +103,14 @@ def test_groups_keep_their_type_and_order_in_every_file(kind, source, missing, s
     path = written(frame, tmp_path / f"new.{source}")
     for out in ("r.csv", "r.jsonl", "r.parquet"):
         assert main(["predict", str(saved), str(path), "--by", "product", "--out", str(tmp_path / out)]) == 0
-    gap = [None] if missing else []
+    missing_value = [None] if missing else []
     column = pq.read_table(tmp_path / "r.parquet").column("product")
-    assert column.to_pylist() == [*expected, *gap]
+    assert column.to_pylist() == [*expected, *missing_value]
     if kind == "category" and source == "parquet":
         assert column.type.ordered
     lines = [json.loads(line)["product"] for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     plain = [value.isoformat() if isinstance(value, dt.date) else value for value in expected]
-    assert [str(value)[:10] if isinstance(value, str) else value for value in lines] == [*plain, *gap]
+    assert [str(value)[:10] if isinstance(value, str) else value for value in lines] == [*plain, *missing_value]
     words = pd.read_csv(tmp_path / "r.csv", dtype=str)["product"].tolist()
     assert words[: len(plain)] == [str(value) for value in plain]
     assert all(pd.isna(word) for word in words[len(plain) :])
@@ -130,7 +130,7 @@ def test_missing_groups_are_called_so_on_the_terminal_and_come_last(saved, tmp_p
 def test_groups_named_like_a_column_of_the_result_are_refused(name, saved, tmp_path, capsys):
     path = written(rows(60).assign(**{name: "x"}), tmp_path / "new.csv")
     assert main(["predict", str(saved), str(path), "--by", name]) == 2
-    assert f"groups must not be named {name!r}" in capsys.readouterr().err
+    assert f"a group column must not have the name {name!r}" in capsys.readouterr().err
 
 
 def test_types_of_groups_are_those_of_all_portions(saved, tmp_path, monkeypatch):

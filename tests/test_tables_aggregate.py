@@ -77,10 +77,10 @@ def test_a_worker_names_the_file_and_the_line(folder, tmp_path, capsys):
 def test_an_error_of_the_calls_is_raised_and_results_come_in_order():
     def calls():
         yield from ((i,) for i in range(10))
-        raise ValueError("no more")
+        raise ValueError("out of rows")
 
     found = []
-    with pytest.raises(ValueError, match="no more"):
+    with pytest.raises(ValueError, match="out of rows"):
         found.extend(in_order(_later, 100, calls(), 2))
     assert list(in_order(_later, 100, ((i,) for i in range(7)), 2)) == [100 + i for i in range(7)]
     with pytest.raises(ValueError, match="n_jobs must be a whole number other than 0"):
@@ -171,8 +171,8 @@ def test_resume_needs_files_and_an_output(folder, tmp_path, capsys):
         (table, "--resume"): "--resume needs --out",
         ("-", "--format", "csv", "--resume", "--out", str(tmp_path / "a.csv")): "--resume needs a table in files",
         (table, "--n-jobs", "0"): "--n-jobs must be a whole number other than 0",
-        (table, "--scheduler", "tcp://host:1"): "--scheduler is for --engine dask",
-        (table, "--engine", "dask", "--master", "local[1]"): "--master for --engine spark",
+        (table, "--scheduler", "tcp://host:1"): "--scheduler needs --engine dask",
+        (table, "--engine", "dask", "--master", "local[1]"): "--master needs --engine spark",
     }.items():
         assert main(["predict", str(folder / "pacc.oq"), *arguments]) == 2
         assert message in capsys.readouterr().err

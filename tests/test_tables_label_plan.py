@@ -1,4 +1,4 @@
-"""Labels that come back are joined to the very rows that were drawn, in every format."""
+"""Labels that come back are joined to the rows that were drawn, in every format."""
 
 import pandas as pd
 import pytest

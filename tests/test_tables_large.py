@@ -46,7 +46,7 @@ def test_rows_are_drawn_from_all_of_the_table_and_each_group(folder, caplog):
     assert counts["tiny"] >= 1
     np.testing.assert_allclose(counts[["small", "large"]] / sizes[["small", "large"]], 0.1, rtol=0.05)
     assert "learned from 400 of 4,000 rows, 10% of each of 3 values of 'shop'" in caplog.text
-    # In order, none twice, from both files alike.
+    # In order, none twice, from both files.
     values = found["x"].tolist()
     positions = [whole["x"].tolist().index(value) for value in values]
     assert positions == sorted(set(positions))

@@ -1,4 +1,4 @@
-"""Is the classifier any good? What fit says of it: beside saying always the same, of rare and absent classes."""
+"""Quality of the classifier in fit: baselines, rare and absent classes."""
 
 import json
 

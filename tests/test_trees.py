@@ -137,7 +137,7 @@ def test_number_of_jobs_changes_nothing(cls, data):
 
 @pytest.mark.parametrize("cls", [oq.OQT, oq.ARC])
 def test_trees_refuse_scores(cls):
-    with pytest.raises(TypeError, match="fits classifiers of its own"):
+    with pytest.raises(TypeError, match="fits its own classifiers"):
         cls().fit_scores(np.full((6, 3), 1 / 3), [1, 2, 3, 1, 2, 3])
 
 

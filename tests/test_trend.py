@@ -1,4 +1,4 @@
-"""Whether groups change over time: the test of change, its calibration, sentences, pictures and the command line."""
+"""Trends of groups: test, calibration, sentences, plots and command line."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_p_values_are_uniform_where_nothing_changes(name):
         assert distance < largest
     inside = np.mean([one.slope_lower[0] <= 0 <= one.slope_upper[0] for one in tests])
     assert inside > 0.75
-    # The common error is no part of it.
+    # The common error is not part of it.
     whole = np.trace(found.covariance, axis1=1, axis2=2).mean()
     assert np.trace(found.own, axis1=1, axis2=2).mean() < 0.97 * whole
 
@@ -168,9 +168,9 @@ def test_groups_whose_estimate_has_no_scatter_do_not_decide():
 def test_what_has_no_trend_is_refused(rng):
     X, y = draw(rng, SHARES, 200)
     quantifier = oq.PACC().fit(X, y)
-    with pytest.raises(ValueError, match="give a level"):
+    with pytest.raises(ValueError, match="Pass a level"):
         quantifier.predict_groups(X, y).trend()
-    with pytest.raises(TypeError, match="not of groups"):
+    with pytest.raises(TypeError, match="trend needs estimates of groups"):
         quantifier.predict_interval(X).trend()
 
 

@@ -1,4 +1,4 @@
-"""How much smoothing: tau="auto", interpolation="auto" and RUN's effective number of degrees of freedom."""
+"""Strength of smoothing: tau="auto", interpolation="auto" and RUN's effective number of degrees of freedom."""
 
 import pickle
 from functools import lru_cache
@@ -229,7 +229,7 @@ def test_composed_quantifier_tunes_and_keeps_its_parameter(quick):
     assert oq.ComposedQuantifier(MeanDistances(), Energy(), Tikhonov("auto")).fit_scores(S, y).tau_ >= 0
 
 
-@pytest.mark.filterwarnings("ignore:.*smoothing may hurt")
+@pytest.mark.filterwarnings("ignore:.*smoothing may add bias")
 def test_items_without_score_and_rare_classes_do_not_disturb(quick):
     _, S, y = training()
     S, y = S.copy(), y.copy()
@@ -417,18 +417,18 @@ def test_choice_at_the_edge_warns_and_says_what_to_do(quick):
     rng = generator(4)
     y = np.arange(300) % N_CLASSES
     S = rng.dirichlet(np.ones(N_CLASSES), 300)  # tells nothing
-    with pytest.warns(UserWarning, match="ended at .* the largest that was tried") as caught:
+    with pytest.warns(UserWarning, match="ended at .* the largest value that was tried") as caught:
         q = oq.IBU(
             interpolation=oq.regularizers.AutoStrength(prevalences=np.full((1, N_CLASSES), 1 / N_CLASSES))
         ).fit_scores(S, y)
     assert q.interpolation_ == 1
-    assert "give interpolation as a number" in str(caught[0].message)
+    assert "pass interpolation as a number" in str(caught[0].message)
 
 
 def test_training_distribution_that_is_far_from_smooth_warns(quick):
     _, S, y = training()
     keep = (y == 4) | (np.arange(len(y)) % 30 < N_CLASSES)
-    with pytest.warns(UserWarning, match="smoothing may hurt. Fit with groups, give tau=Auto"):
+    with pytest.warns(UserWarning, match="smoothing may add bias. Fit with groups, pass tau=Auto"):
         oq.OPACC(tau="auto").fit_scores(S[keep], y[keep])
     oq.OPACC(tau=oq.regularizers.AutoStrength(prevalences=np.eye(N_CLASSES))).fit_scores(S[keep], y[keep])
 

@@ -428,7 +428,7 @@ def test_a_response_that_is_off_is_not_taken_for_structure_where_that_is_known(r
     assert np.median(ratios) < 1
 
 
-def test_pictures(observed):
+def test_plots(observed):
     spectrum = oq.unfold(observed, M, edges=np.logspace(2, 4, 7), **KNOWN)
     ax = spectrum.plot(truth=TRUTH, model=TRUTH * 1.1, xlabel="energy / GeV")
     assert ax.get_yscale() == "log"
@@ -438,7 +438,7 @@ def test_pictures(observed):
     assert "evidence" in scan.get_ylabel()
     with pytest.raises(ValueError, match="truth must be one number per bin"):
         plot.spectrum(spectrum, truth=[1.0, 2.0])
-    with pytest.raises(ValueError, match="there was no scan"):
+    with pytest.raises(ValueError, match="the result has no scan"):
         oq.unfold(observed, M, tau=0.0).plot_scan()
 
 

@@ -25,7 +25,7 @@ from ordinalq.samples.summary import Summary
 from ordinalq.samples.weights import Weights, effective_counts
 
 N_CLASSES = 4
-# What the methods have no class of their own for: other distances, calibrations, solvers, penalties and instruments.
+# Compositions without a class: other distances, calibrations, solvers, penalties and instruments.
 VARIANTS = {
     "EDy euclidean": lambda: oq.EDy(distance="euclidean"),
     "EDx": lambda: oq.ComposedQuantifier(MeanDistances("euclidean", on="features"), Energy()),
@@ -262,7 +262,7 @@ def test_classifiers_that_take_weights_get_them(rng):
     assert_allclose(piped.classifier_.held_out_scores_, routed.classifier_.held_out_scores_)
     plain = oq.PACC(oq.classifiers.CrossFitted(pipe, cv=3)).fit(X, y)
     assert np.abs(piped.classifier_.held_out_scores_ - plain.classifier_.held_out_scores_).max() > 0.01
-    with pytest.warns(UserWarning, match="KNeighborsClassifier takes no sample_weight"):
+    with pytest.warns(UserWarning, match="KNeighborsClassifier does not support sample_weight"):
         oq.PACC(oq.classifiers.CrossFitted(KNeighborsClassifier(), cv=3)).fit(X, y, sample_weight=w)
 
 
@@ -291,7 +291,7 @@ def test_strength_is_chosen_on_weighted_samples(data, rng):
     equal = oq.OPACC(tau="auto").fit_scores(S, y, sample_weight=np.full(len(S), 2.0))
     assert_allclose(equal.tuning_.errors, plain.tuning_.errors, atol=1e-10)
     weighted = oq.OPACC(tau="auto").fit_scores(S, y, sample_weight=rng.lognormal(size=len(S)))
-    # Samples are worth fewer items.
+    # Samples have a smaller effective size.
     assert weighted.tuning_.errors.min() > plain.tuning_.errors.min()
     # Groups that differ.
     places, auto = (
@@ -400,7 +400,7 @@ def test_counts_that_are_no_whole_numbers_are_noted():
     M = [[0.9, 0.2], [0.1, 0.8]]
     with pytest.warns(UserWarning, match="counts that are not whole numbers"):
         oq.solve([10.5, 20.25], M, oq.RUN(order=0))
-    # Nothing is said where it makes no difference, or is settled.
+    # No warning if it makes no difference or is settled.
     oq.solve([10.5, 20.25], M, oq.ACC())
     oq.solve([10.5, 20.25], M, oq.RUN(order=0), N=30.75)
     oq.solve([0.25, 0.75], M, oq.RUN(order=0), N=100)
@@ -413,7 +413,7 @@ def test_subtracted_counts_are_told_of_the_background():
         oq.solve([-3.0, 20.0], M, oq.ACC())
     with pytest.raises(ValueError, match="variances must have the shape of q"):
         oq.solve([3.0, 20.0], M, oq.ACC(), variances=[1.0])
-    with pytest.raises(ValueError, match="variances must be None where q are fractions"):
+    with pytest.raises(ValueError, match="variances must be None if q are fractions"):
         oq.solve([0.3, 0.7], M, oq.ACC(), variances=[0.1, 0.1])
 
 

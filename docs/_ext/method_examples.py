@@ -65,14 +65,14 @@ def example(name: str) -> list[str]:
 
 
 def add_example(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Add it to a docstring that has no example of its own."""
+    """Add the example to a docstring without one."""
     short = name.rpartition(".")[2]
     if what in {"class", "function"} and short in {*METHODS, *OTHERS} and not any(">>>" in line for line in lines):
         lines += ["", ".. rubric:: Examples", "", *example(short), ""]
 
 
 def setup(app: object) -> dict[str, bool]:
-    """Tell Sphinx."""
+    """Connect to Sphinx."""
     app.setup_extension("sphinx.ext.autodoc")  # type: ignore[attr-defined]
     # After numpydoc, which has read its sections by then.
     app.connect("autodoc-process-docstring", add_example, priority=900)  # type: ignore[attr-defined]

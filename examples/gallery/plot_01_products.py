@@ -30,7 +30,7 @@ q = oq.PACC().fit(X, stars)
 
 # %%
 # The new reviews come with the name of the product but without stars. (We know the truth here, but use it only for
-# the picture.)
+# the plot.)
 
 PRODUCTS = {
     "kettle": (400, [0.45, 0.25, 0.15, 0.10, 0.05]),

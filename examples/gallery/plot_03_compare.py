@@ -38,8 +38,8 @@ found = estimates.compare("A", "B", "C")
 print("\n".join(found.sentences()))
 
 # %%
-# The mean can hide what matters: C has as many enthusiasts as A, but also more angry customers. The picture shows,
-# for each pair, how far the means differ; ``found.frame()`` has the differences at every star.
+# The mean can hide what matters: C has as many enthusiasts as A, but also more angry customers. The plot shows,
+# for each pair, the difference of the means; ``found.frame()`` has the differences at every star.
 
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 plot.comparison(found, ax=ax, xlabel="stars")

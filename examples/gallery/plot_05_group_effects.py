@@ -2,8 +2,8 @@
 Why real groups need group effects
 ==================================
 
-Most intervals assume that the items of a class look alike in every group. If they do not, the interval shrinks as a
-group grows, but the error does not.
+Most intervals assume that the feature distribution within a class is the same in every group. If they do not, the
+interval shrinks as a group grows, but the error does not.
 """
 
 import matplotlib.pyplot as plt
@@ -50,7 +50,7 @@ for name, label in (("PACC", "PACC, trained without groups"), ("GroupBLP", "Grou
     left.plot(sizes, covered[name], "o-", label=label)
     right.plot(sizes, width[name], "o-", label=label)
 left.axhline(95, color="gray", linestyle=":")
-left.set(xscale="log", ylim=(0, 102), xlabel="items in a group", ylabel="intervals that hold the truth, %")
+left.set(xscale="log", ylim=(0, 102), xlabel="items in a group", ylabel="intervals with the true value, %")
 right.set(xscale="log", ylim=(0, None), xlabel="items in a group", ylabel="width of the interval, classes")
 left.legend()
 figure.tight_layout()

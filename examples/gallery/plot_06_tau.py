@@ -3,8 +3,8 @@ Choosing tau
 ============
 
 Methods whose names begin with ``O`` smooth: they prefer distributions in which neighbouring classes have similar
-shares. So do RUN and IBU. ``tau`` says how strongly. ``tau="auto"`` chooses it with smooth samples drawn from the
-training items.
+shares. So do RUN and IBU. ``tau`` is the strength of this preference. ``tau="auto"`` chooses it with smooth samples
+drawn from the training items.
 """
 
 import matplotlib.pyplot as plt

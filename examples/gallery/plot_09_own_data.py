@@ -22,7 +22,7 @@ frame["kind"] = rng.choice(["flat", "house"], 3000)
 frame["rent"] = 3 * frame["size"] - frame["age"] + 2 * (frame["kind"] == "house") + rng.normal(size=3000)
 
 # %%
-# A configuration file says what to do. A numeric target is cut into classes.
+# A configuration file describes the experiment. A numeric target is cut into classes.
 
 METHODS = ["CC", "PACC", "SLD", "EDy", "OPACC", "OEDy"]
 CONFIG = f"""
@@ -52,7 +52,7 @@ frame.to_parquet(folder / "rents.parquet")
 outcome = run(load_config(folder / "rents.toml"), folder / "results")
 
 # %%
-# ``write_report(outcome, folder)`` would write the page. The errors are also there as a data frame.
+# ``write_report(outcome, folder)`` would write the report. The errors are also there as a data frame.
 
 errors = outcome.estimates.query("measure == 'nmd'")
 print(errors.pivot_table("error", "method", "protocol").loc[METHODS].round(4))

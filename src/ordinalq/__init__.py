@@ -1,4 +1,4 @@
-"""Ordinal quantification: the class distribution of unlabelled samples over ordered classes."""
+"""Ordinal quantification: class distributions of samples over ordered classes."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ __all__ = sorted([*_HOMES, *_NAMESPACES.split()])
 
 
 def __getattr__(name: str) -> Any:
-    """Load public names and modules on first use, so that `ordinalq --help` does not load scikit-learn."""
+    """Load public names and modules on first use, for a fast start."""
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     try:

@@ -1,4 +1,4 @@
-"""Losses: distances between the mean embedding q of a sample and M p of a mixture p.
+"""Losses: distances between the mean embedding q of a sample and M p.
 
 What to use when: `LeastSquares` for classifier votes and posteriors (ACC, PACC), `Poisson` for counts in physics (RUN),
 `Hellinger` for histograms (HDx, HDy), `Energy` for mean distances (EDy), `MatchDistance` and `CumulativeSquares` for
@@ -58,6 +58,16 @@ class Loss(BaseEstimator, ABC):
 
         Rows of M that are zero for all classes (values of f that no training item has) say nothing about p: their mass
         in q and in the background is dropped without compensation.
+
+        Parameters
+        ----------
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+
+        Returns
+        -------
+        Data
+            Prepared problems.
         """
         empty = ~data.M.any(axis=1)
         if not empty.any():
@@ -67,49 +77,156 @@ class Loss(BaseEstimator, ABC):
 
     @abstractmethod
     def derivatives(self, P: Floats, data: Data) -> Derivatives:
-        """Return value (B,), gradient (B, n) and Hessian (B, n, n) in p; the data are prepared.
+        """Return value (B,), gradient (B, n) and Hessian (B, n, n) in p.
 
         M p + o, which q is compared with, is ``data.expected(P)``; ``data.columns`` take the place of M in gradient and
         Hessian, so that a solver may ask for more accurate ones that hold along the simplex only.
+
+        Parameters
+        ----------
+        P : ndarray (B, n)
+            Distributions, one per sample.
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+
+        Returns
+        -------
+        Derivatives
+            Value (B,), gradient (B, n) and Hessian (B, n, n).
         """
 
     def value(self, P: Floats, data: Data) -> Floats:
-        """Return the value (B,) alone; infinite outside the domain of the loss."""
+        """Return the value (B,) alone; infinite outside the domain of the loss.
+
+        Parameters
+        ----------
+        P : ndarray (B, n)
+            Distributions, one per sample.
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+
+        Returns
+        -------
+        ndarray (B,)
+            Values.
+        """
         return self.derivatives(P, data).value
 
     def gradient(self, P: Floats, data: Data) -> Floats:
-        """Return the gradient (B, n) alone."""
+        """Return the gradient (B, n) alone.
+
+        Parameters
+        ----------
+        P : ndarray (B, n)
+            Distributions, one per sample.
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+
+        Returns
+        -------
+        ndarray (B, n)
+            Gradients.
+        """
         return self.derivatives(P, data).gradient
 
     def majorizer(self, P: Floats, data: Data) -> Floats | None:
-        """Return Hessians (B, n, n) of convex functions that touch the loss at P and lie above it, or None."""
+        """Return Hessians (B, n, n) of convex upper bounds that touch at P, or None.
+
+        Parameters
+        ----------
+        P : ndarray (B, n)
+            Distributions, one per sample.
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+
+        Returns
+        -------
+        ndarray (B, n, n) or None
+            Hessians of the upper bounds.
+        """
         return None
 
     def scale(self, sizes: Floats) -> Floats:
-        """Return by what (B,) gradients are divided in the optimality measure: one, or N for a likelihood."""
+        """Return the unit of gradients, (B,): one, or N for a likelihood.
+
+        Parameters
+        ----------
+        sizes : ndarray (B,)
+            Number of items of each sample.
+
+        Returns
+        -------
+        ndarray (B,)
+            Unit of the gradients of each sample.
+        """
         return np.ones(len(sizes))
 
     def quadratic(self, data: Data) -> tuple[Floats, Floats] | None:
-        """Return A (n, n) and b (B, n) if the loss is p'Ap - 2 b'p up to a constant, else None."""
+        """Return A (n, n), b (B, n) if the loss is p'Ap - 2 b'p, else None.
+
+        Parameters
+        ----------
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+
+        Returns
+        -------
+        tuple of ndarray (n, n) and ndarray (B, n), or None
+            A and b.
+        """
         return None
 
     def absolute(self, data: Data) -> tuple[Floats, Floats] | None:
-        """Return D (d, n) and C (B, d) if the loss is ||c - Dp||_1, else None."""
+        """Return D (d, n) and C (B, d) if the loss is ||c - Dp||_1, else None.
+
+        Parameters
+        ----------
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+
+        Returns
+        -------
+        tuple of ndarray (d, n) and ndarray (B, d), or None
+            D and C.
+        """
         return None
 
     def stages(self) -> list["Loss"]:
-        """Return easier losses, easiest first, whose optima lead to this one's; usually none."""
+        """Return easier losses, easiest first, whose optima are good starts."""
         return []
 
     def counted(self, data: Data) -> Mask | None:
-        """Return which rows (B, d) of M p are the same at all optima; of the others only sums over a histogram are.
+        """Return which rows (B, d) of M p are the same at all optima.
 
         None if that is not known.
+
+        Parameters
+        ----------
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+
+        Returns
+        -------
+        ndarray of bool (B, d) or None
+            Rows that are the same; None for all.
         """
         return None
 
     def ambiguous(self, P: Floats, data: Data) -> Mask:
-        """Return which samples (B,) may have a lower minimum than the one at P (B, n)."""
+        """Return which samples (B,) may have a lower minimum than the one at P (B, n).
+
+        Parameters
+        ----------
+        P : ndarray (B, n)
+            Distributions, one per sample.
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+
+        Returns
+        -------
+        ndarray of bool (B,)
+            Samples that may have several minima.
+        """
         return np.zeros(len(data), dtype=bool)
 
 
@@ -163,7 +280,9 @@ class LeastSquares(Loss):
         return np.ones(data.Q.shape, dtype=bool)
 
     def quadratic(self, data: Data) -> tuple[Floats, Floats] | None:
-        """Return D'D and D'(q - o - m), D = M - m 1' with one column m of M: on the simplex M p = m + D p.
+        """Return D'D and D'(q - o - m), D = M - m 1' with one column m of M.
+
+        On the simplex, M p = m + D p.
 
         Where columns are nearly equal, their differences would be lost in M'M.
         """
@@ -176,7 +295,9 @@ class LeastSquares(Loss):
 
 
 class Poisson(Loss):
-    """N sum_i [v_i - q_i - q_i ln(v_i / q_i)], v = M p: the negative log-likelihood of counts N q [eq:run-likelihood].
+    """Negative log-likelihood of counts N q [eq:run-likelihood].
+
+    N sum_i [v_i - q_i - q_i ln(v_i / q_i)] with v = M p.
 
     It is relative to the saturated likelihood v = q: the same minimiser, but the value goes to 0, so that differences
     between steps are not lost in rounding (values are around 1e4 otherwise). Gradient N M'(1 - q/v), Hessian
@@ -220,7 +341,9 @@ class Poisson(Loss):
 
 
 class Hellinger(Loss):
-    """(1/d) sum_k h_k, h_k = ||sqrt(q_k) - sqrt(M_k p)|| over d histograms [eq:hdx-loss] [eq:hellinger-distance].
+    """Mean Hellinger distance of histograms [eq:hdx-loss] [eq:hellinger-distance].
+
+    (1/d) sum_k h_k with h_k = ||sqrt(q_k) - sqrt(M_k p)|| over d histograms.
 
     With v = M p and a_k = M_k'(1 - sqrt(q_k / v_k)): gradient (1/d) sum_k a_k / (2 h_k), Hessian
     (1/d) sum_k [M_k' diag(sqrt(q_k) v_k^(-3/2) / 2) M_k / (2 h_k) - a_k a_k' / (4 h_k^3)]. It is not convex, and has a
@@ -274,7 +397,10 @@ class Hellinger(Loss):
         return Derivatives(value, G, H) if unit is None else Derivatives(value, G / unit, H / (unit * unit)[:, :, None])
 
     def majorizer(self, P: Floats, data: Data) -> Floats | None:
-        """Return the first part of the Hessian: h = sqrt(h^2) lies below its tangent in h^2, which is convex in p."""
+        """Return the first part of the Hessian, an upper bound.
+
+        h = sqrt(h^2) lies below its tangent in h^2, which is convex in p.
+        """
         mass, Q, V, h, unit = self._distances(P, data)
         root = np.sqrt(np.divide(Q, V, out=np.zeros_like(V), where=Q > 0))
         curvature = np.divide(root, 2 * V, out=np.zeros_like(V), where=Q > 0)
@@ -283,13 +409,13 @@ class Hellinger(Loss):
         return above if unit is None else above / (unit * unit)[:, :, None]
 
     def value(self, P: Floats, data: Data) -> Floats:
-        """Return the value alone; infinite where some q_i > 0 has v_i = 0, whose slope is infinite."""
+        """Return the value; it is infinite if some q_i > 0 has v_i = 0."""
         mass, Q, V, h, _ = self._distances(P, data)
         value = (h * h if self.squared else h).sum(axis=1) * np.sqrt(mass) / data.n_blocks
         return np.where(((V <= 0) & (Q > 0)).any(axis=1), np.inf, value)
 
     def _distances(self, P: Floats, data: Data) -> tuple[Floats, Floats, Floats, Floats, Floats | None]:
-        """Return the kept mass s (B,), q / s (B, d), v (B, d), smoothed h (B, k), and the sum of M p + o if not 1."""
+        """Return s (B,), q / s (B, d), v (B, d), smoothed h (B, k), and the sum."""
         mass = data.Q.sum(axis=1) / data.n_blocks
         mass = np.where(mass > 0, mass, 1.0)
         Q, V, unit = data.Q / mass[:, None], data.expected(P), None
@@ -306,7 +432,7 @@ class Hellinger(Loss):
         return data.Q > 0
 
     def ambiguous(self, P: Floats, data: Data) -> Mask:
-        """Return which samples leave misfits: a minimum that fits some histograms well may not be the only one."""
+        """Return which samples have a misfit, and so possibly several minima."""
         if self.squared:
             return np.zeros(len(P), dtype=bool)
         # In a sample of N items that fits, h^2 of b bins has the expectation (b - 1) / (4 N).
@@ -315,13 +441,15 @@ class Hellinger(Loss):
         return np.asarray(self._distances(P, data)[3].mean(axis=1) > np.clip(misfit, LEAST_MISFIT, LARGEST_MISFIT))
 
     def stages(self) -> list[Loss]:
-        """Return the convex squared version, then kinks that are less and less rounded off."""
+        """Return the convex squared version, then less and less rounded kinks."""
         kinks = [Hellinger(s) for s in (1e-2, 1e-4, 1e-6) if s > self.smoothing]
         return [] if self.squared else [Hellinger(squared=True), *kinks]
 
 
 class Energy(Loss):
-    """2 p.q - p'Mp, the energy distance up to a constant; here q_i and M_ij are mean distances [eq:EDy].
+    """Energy distance 2 p.q - p'Mp, up to a constant [eq:EDy].
+
+    q_i and M_ij are mean distances.
 
     Gradient 2 q - 2 M p, Hessian -2 M: convex along the simplex for distances of negative type.
     """
@@ -341,13 +469,15 @@ class Energy(Loss):
         return Derivatives((P * (2 * Q - MP)).sum(axis=1), 2 * (Q - MP), H)
 
     def quadratic(self, data: Data) -> tuple[Floats, Floats]:
-        """Return -M and -q, up to what is constant on the simplex: the means m of the rows of M are in b instead."""
+        """Return -M and -q, up to constants on the simplex."""
         m = data.M.mean(axis=1)
         return m[:, None] + m - m.mean() - data.M, m - data.Q
 
 
 class CumulativeSquares(Loss):
-    """||S(q - M p)||_2^2 with the cumulative sum S without its last row: the loss of o-PDF.
+    """||S(q - M p)||_2^2 with the cumulative sum S, the loss of o-PDF.
+
+    The last row of S is left out.
 
     Parameters
     ----------
@@ -376,7 +506,7 @@ class CumulativeSquares(Loss):
 
 
 class MatchDistance(Loss):
-    """||S(q - M p)||_1, the match distance between histograms over ordered bins: the loss of PDF [eq:PDF].
+    """Match distance ||S(q - M p)||_1 of histograms, the loss of PDF [eq:PDF].
 
     Convex, with kinks; the derivatives are those of the linear piece that p lies on.
     """
@@ -439,7 +569,7 @@ class NumericalLoss(Loss):
         """
 
     def gradient(self, P: Floats, data: Data) -> Floats:
-        """Return differences of values (B, n): central ones, and one-sided ones of the same order where p_i is zero."""
+        """Return central differences of values (B, n), one-sided at p_i = 0."""
         G = np.empty_like(P)
         here = self.value(P, data)
         for i in range(P.shape[1]):

@@ -41,7 +41,21 @@ def md(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
 def nmd(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
     """Normalized match distance, MD / sum_i d_i, in [0, 1] [eq:NMD].
 
-    With unit distances the divisor is n - 1. Parameters as for :func:`md`.
+    With unit distances the divisor is n - 1.
+
+    Parameters
+    ----------
+    p : array-like (n,) or (B, n)
+        True distributions.
+    p_hat : array-like (n,) or (B, n)
+        Estimated distributions.
+    distances : array-like (n - 1,), default=None
+        Distances between neighbouring classes; None for ones.
+
+    Returns
+    -------
+    float or ndarray (B,)
+        Error of each estimate.
 
     Examples
     --------
@@ -53,11 +67,26 @@ def nmd(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
 
 
 def rnod(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
-    """Root normalized order-aware divergence, sqrt(OD(p || p_hat) / (n - 1)) [eq:RNOD].
+    """Root normalized order-aware divergence [eq:RNOD].
+
+    sqrt(OD(p || p_hat) / (n - 1)).
 
     OD(p || p_hat) is the mean of DW_i = sum_j |i - j| (p_j - p_hat_j)^2 over the classes i with p_i > 0. It is not
-    symmetric. With `distances`, |i - j| is the distance between the classes and n - 1 the sum of all. Parameters as
-    for :func:`md`.
+    symmetric. With `distances`, |i - j| is the distance between the classes and n - 1 the sum of all.
+
+    Parameters
+    ----------
+    p : array-like (n,) or (B, n)
+        True distributions.
+    p_hat : array-like (n,) or (B, n)
+        Estimated distributions.
+    distances : array-like (n - 1,), default=None
+        Distances between neighbouring classes; None for ones.
+
+    Returns
+    -------
+    float or ndarray (B,)
+        Error of each estimate.
 
     Examples
     --------
@@ -69,9 +98,25 @@ def rnod(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
 
 
 def rsnod(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
-    """Root symmetric normalized order-aware divergence, sqrt((OD(p || p_hat) + OD(p_hat || p)) / 2 / (n - 1)).
+    """Root symmetric normalized order-aware divergence.
+
+    sqrt((OD(p || p_hat) + OD(p_hat || p)) / 2 / (n - 1)).
 
     OD as in :func:`rnod`; parameters as for :func:`md`.
+
+    Parameters
+    ----------
+    p : array-like (n,) or (B, n)
+        True distributions.
+    p_hat : array-like (n,) or (B, n)
+        Estimated distributions.
+    distances : array-like (n - 1,), default=None
+        Distances between neighbouring classes; None for ones.
+
+    Returns
+    -------
+    float or ndarray (B,)
+        Error of each estimate.
 
     Examples
     --------
@@ -84,9 +129,25 @@ def rsnod(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
 
 
 def rnadw(p: Any, p_hat: Any, *, distances: Any = None) -> Any:
-    """Root normalized average distance-weighted sum of squares, sqrt(mean_i DW_i / (n - 1)) over all classes i.
+    """Root normalized average distance-weighted sum of squares.
+
+    sqrt(mean_i DW_i / (n - 1)) over all classes i.
 
     DW as in :func:`rnod`; parameters as for :func:`md`.
+
+    Parameters
+    ----------
+    p : array-like (n,) or (B, n)
+        True distributions.
+    p_hat : array-like (n,) or (B, n)
+        Estimated distributions.
+    distances : array-like (n - 1,), default=None
+        Distances between neighbouring classes; None for ones.
+
+    Returns
+    -------
+    float or ndarray (B,)
+        Error of each estimate.
 
     Examples
     --------
@@ -102,7 +163,10 @@ def _match_distance(difference: Floats, d: Floats) -> Floats:
 
 
 def _order_aware(difference: Floats, P: Floats, d: Floats) -> Floats:
-    """Return OD: the mean over {i : P_i > 0} of sum_j |t_i - t_j| difference_j^2, t the positions of the classes."""
+    """Return OD of P over class positions t.
+
+    The mean over {i : P_i > 0} of sum_j |t_i - t_j| difference_j^2.
+    """
     t = np.concatenate([[0.0], np.cumsum(d)])
     DW = np.square(difference) @ np.abs(t[:, None] - t)
     present = P > 0
@@ -142,7 +206,7 @@ ABSOLUTE_ROUNDING = 1e-15
 
 
 def find_measure(measure: Any) -> tuple[str, Measure]:
-    """Return name and function of a measure that is given by its name or as a function (p, p_hat) -> (B,).
+    """Return name and function of a measure, given by name or as a function.
 
     >>> find_measure("nmd")[0], find_measure(rnod)[0]
     ('nmd', 'rnod')
@@ -189,7 +253,7 @@ def errors(P_true: Any, P_hat: Any, measure: Any = "nmd") -> Floats:
 
 
 def wilcoxon(a: Any, b: Any) -> float:
-    """Return the p-value of Wilcoxon's signed-rank test between paired errors, two-sided.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test of errors.
 
     With the ranks r_i of |a_i - b_i| != 0 (ties share their mean rank) and the signs s_i of a_i - b_i,
     z = sum_i s_i r_i / sqrt(sum_i r_i^2) is nearly normal if neither is better; p = P(|Z| >= |z|). Pairs that are
@@ -199,6 +263,11 @@ def wilcoxon(a: Any, b: Any) -> float:
     ----------
     a, b : array-like (B,)
         Errors of two methods on the same samples.
+
+    Returns
+    -------
+    float
+        The p-value.
 
     Examples
     --------
@@ -223,7 +292,9 @@ def wilcoxon(a: Any, b: Any) -> float:
 
 
 def mean_and_std(each: Floats) -> tuple[float, float]:
-    """Return mean and standard deviation (divisor B - 1) of errors (B,); that of a single error is NaN.
+    """Return mean and standard deviation (divisor B - 1) of errors (B,).
+
+    The standard deviation of a single error is NaN.
 
     >>> mean_and_std(np.array([1.0, 3.0])), mean_and_std(np.array([1.0]))
     ((2.0, 1.4142135623730951), (1.0, nan))
@@ -232,9 +303,11 @@ def mean_and_std(each: Floats) -> tuple[float, float]:
 
 
 def p_against_best(columns: Mapping[str, Any]) -> dict[str, float]:
-    """Return the p-value of each method against the one of the smallest mean error (ties: the first), itself 1.
+    """Return p-values of each method against the one of smallest mean error.
 
-    The columns are errors (B,) on the same samples, by the names of the methods. There is no correction for their
+    The best one, the first of ties, has 1.
+
+    The columns are errors (B,) on the same samples, by the names of the methods. It does not correct for their
     number.
 
     >>> good, bad = np.linspace(0.1, 0.2, 20), np.linspace(0.2, 0.4, 20)

@@ -1,4 +1,4 @@
-"""Protocols: how labelled items become test samples of chosen class distributions.
+"""Protocols that draw samples of chosen class distributions from labelled items.
 
 APP draws distributions uniformly, APP-OQ keeps the smoothest of them, Dirichlet draws them with a concentration, NPP
 draws items at random, RealPrevalences takes distributions that were seen in nature. Paper: sec:protocol,
@@ -31,7 +31,7 @@ from ordinalq.simplex import jaggedness, uniform_simplex
 
 
 def streams(random_state: Any) -> list[np.random.Generator]:
-    """Return independent generators for prevalences, rounding and items: none shifts the draws of another."""
+    """Return independent generators for prevalences, rounding and items."""
     return check_random_state(random_state).spawn(3)
 
 
@@ -45,7 +45,7 @@ def round_counts(P: Floats, size: int, rounding: str, minimum: int, rng: np.rand
         return m
     if n * minimum > size:
         raise ValueError(
-            f"min_per_class must leave room: {n} classes with at least {minimum} items do not fit {size} items."
+            f"min_per_class must be at most sample_size / n_classes, got {minimum} for {n} classes and {size} items."
         )
     m = np.maximum(np.rint(size * P), minimum).astype(np.int64)
     W = np.maximum(P, 1 / size)
@@ -66,7 +66,7 @@ def draw_items(
     rng: np.random.Generator,
     names: Array,
 ) -> npt.NDArray[np.int32]:
-    """Return the items of all samples, class by class within a sample; without replacement where the pool allows."""
+    """Return the items of all samples, without replacement if possible."""
     n = counts.shape[1]
     by_class = np.argsort(codes, kind="stable").astype(np.int32)
     available = np.bincount(codes, minlength=n)
@@ -113,7 +113,7 @@ class Protocol(ABC):
     min_per_class : int, default=0
         Smallest count of each class; only with "balanced". The paper has 3 on Fact, UCI and OpenML data.
     small_pool : {"error", "repeat", "replace"}, default="error"
-        What to do where a class has fewer items than wanted: refuse, go through its items repeatedly, or draw with
+        Rule for a class with fewer items than needed: raise an error, use its items repeatedly, or draw with
         replacement.
     random_state : int, Generator or None, default=None
         An integer makes every draw the same.
@@ -134,7 +134,18 @@ class Protocol(ABC):
 
     @abstractmethod
     def counts(self, n_classes: int) -> Counts:
-        """Return the number of items of each class in each sample, (B, n)."""
+        """Return the number of items of each class in each sample, (B, n).
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes n.
+
+        Returns
+        -------
+        ndarray of int (B, n)
+            Numbers of items of each class in each sample.
+        """
 
     def draw(self, y_pool: Any, *, classes: Any = None) -> Samples:
         """Draw samples from a pool.
@@ -192,7 +203,9 @@ class APP(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class APPOQ(Protocol):
-    """APP for ordinal quantification: of `n_samples` APP samples, the `fraction` with the smallest jaggedness xi_1.
+    """APP for ordinal quantification: the smoothest part of APP samples.
+
+    Of `n_samples` APP samples, the `fraction` with the smallest jaggedness xi_1.
 
     Kept are the samples with xi_1 of the realized prevalences at most the `fraction`-quantile of its distinct values.
 
@@ -326,7 +339,7 @@ class RealPrevalences(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class NPP:
-    """Natural prevalence protocol: items drawn from the pool without replacement, of any class.
+    """Natural prevalence protocol: items drawn from the pool at random.
 
     Parameters
     ----------
@@ -355,7 +368,20 @@ class NPP:
         _check_sizes(self)
 
     def draw(self, y_pool: Any, *, classes: Any = None) -> Samples:
-        """Draw samples from a pool with labels `y_pool` (N,); see :meth:`Protocol.draw`."""
+        """Draw samples from a pool with labels `y_pool` (N,); see :meth:`Protocol.draw`.
+
+        Parameters
+        ----------
+        y_pool : array-like (N,)
+            Labels of the pool.
+        classes : array-like (n,), default=None
+            Classes in ascending order; None for sorted labels.
+
+        Returns
+        -------
+        Samples
+            The samples.
+        """
         encode_labels(y_pool, classes, name="y_pool")
         n_items = len(y_pool)
         # All items as one class: the same drawing, the same policies.
@@ -369,7 +395,7 @@ class NPP:
 def matching_fraction(
     vectors: Any, *, sample_size: int = 1000, n_draws: int = 20_000, random_state: Any = None
 ) -> float:
-    """Return the fraction of APP samples that APP-OQ must keep to be as smooth as real distributions.
+    """Return the fraction of APP samples that are as smooth as real ones.
 
     That is the x for which the smoothest x of `n_draws` APP samples have the mean jaggedness xi_1 of `vectors`. This is
     how the paper arrived at 50% for Amazon and 5% for Fact.

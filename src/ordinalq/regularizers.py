@@ -1,7 +1,8 @@
 """Regularizers: what an estimate should look like, apart from the data.
 
-`Tikhonov` asks for smooth distributions and is what makes the o-methods ordinal; `LogTikhonov` is its original form in
-unfolding, on the logarithm of acceptance-corrected counts. `Entropy` pulls towards a distribution, and knows no order.
+`Tikhonov` prefers smooth distributions and makes the o-methods ordinal; `LogTikhonov` is its original form in
+unfolding, on the logarithm of acceptance-corrected counts. `Entropy` pulls towards a distribution, and ignores the
+order.
 """
 
 import warnings
@@ -31,7 +32,7 @@ WEIGHTS = ("groups", "items")
 
 
 class AutoStrength(BaseEstimator):
-    """A strength that is chosen in `fit`; the word "auto" stands for ``AutoStrength()``.
+    """Strength that is chosen in `fit`; "auto" is ``AutoStrength()``.
 
     It is chosen on samples that look like those to come. These are, in this order: samples of the given `prevalences`,
     drawn from the training items; the training groups of ``fit(..., groups=)``; smooth samples of the training items
@@ -59,7 +60,13 @@ class AutoStrength(BaseEstimator):
         self.min_items = min_items
 
     def check(self, n_classes: int) -> None:
-        """Raise ValueError if a parameter is out of range."""
+        """Raise ValueError if a parameter is out of range.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes n.
+        """
         check_choice("weight", self.weight, WEIGHTS)
         check_integer("min_items", self.min_items, minimum=1)
         if self.prevalences is not None:
@@ -69,7 +76,7 @@ class AutoStrength(BaseEstimator):
 
 
 class Smoother(BaseEstimator):
-    """Something that smooths; `strength` is the name of the parameter that says how much, None if there is none."""
+    """Part that smooths; `strength` is the name of its parameter, or None."""
 
     strength: str | None = None
 
@@ -87,19 +94,60 @@ class Smoother(BaseEstimator):
         return self.auto is not None
 
     def with_strength(self, value: float) -> Any:
-        """Return a copy with another strength."""
+        """Return a copy with another strength.
+
+        Parameters
+        ----------
+        value : float
+            Strength of smoothing.
+
+        Returns
+        -------
+        Smoother
+            Copy with this strength.
+        """
         return clone(self).set_params(**{str(self.strength): value})
 
     def strengths(self, unit: float) -> tuple[float, ...]:
-        """Return the strengths to try first, ascending, for a loss whose values are of size `unit`."""
+        """Return the first strengths to try, ascending, for losses of size `unit`.
+
+        Parameters
+        ----------
+        unit : float
+            Size of the values of the loss.
+
+        Returns
+        -------
+        tuple of float
+            Strengths in ascending order.
+        """
         return ()
 
     def limits(self, unit: float) -> tuple[float, float]:
-        """Return the smallest strength above zero and the largest one that are worth trying."""
+        """Return the smallest positive and the largest strength to try.
+
+        Parameters
+        ----------
+        unit : float
+            Size of the values of the loss.
+
+        Returns
+        -------
+        tuple of float
+            Smallest positive and largest strength.
+        """
         return 0.0, np.inf
 
     def check_strength(self, n_classes: int, high: float = np.inf) -> None:
-        """Raise an error unless the strength is automatic or a number in [0, high]."""
+        """Raise an error unless the strength is automatic or a number in [0, high].
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes n.
+        high : float, default=inf
+            Largest allowed strength.
+        """
         if self.auto is None:
             check_real(str(self.strength), getattr(self, str(self.strength)), low=0, high=high)
         else:
@@ -115,7 +163,7 @@ TAU_LIMITS = (1e-9, 1e6)
 MAX_TAU = 1e300
 # By how much a probability may exceed one.
 ROUNDING = 1e-4
-# Shares below this are no longer told from zero by a logarithm.
+# The logarithm does not distinguish shares below this from zero.
 KNEE = 1e-9
 
 
@@ -125,7 +173,7 @@ class Penalty(NamedTuple):
     Parameters
     ----------
     tau, C, c : float, ndarray (m, n), ndarray (m,)
-        Strength, what is penalized, and where it is zero.
+        Strength, penalized matrix, and the centre at which the penalty is zero.
     """
 
     tau: float
@@ -141,37 +189,101 @@ class Penalty(NamedTuple):
 class Regularizer(Smoother, ABC):
     """A penalty on p, added to the loss of every sample.
 
-    ``convex`` says whether it is so in p, ``has_form`` whether it is a quadratic form, ``strength`` is the name of the
-    parameter that says how much to smooth.
+    ``convex`` is true if it is convex in p, ``has_form`` if it is a quadratic form. ``strength`` is the name of the
+    parameter that controls the amount of smoothing.
     """
 
     convex: bool = True
     has_form: bool = False
 
     def check(self, n_classes: int) -> None:
-        """Raise ValueError if parameters do not fit n classes."""
+        """Raise ValueError if parameters do not fit n classes.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes n.
+        """
 
     @abstractmethod
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
-        """Return value (B,), gradient (B, n) and Hessian (B, n, n) at P (B, n); sizes (B,) of the samples."""
+        """Return value (B,), gradient (B, n) and Hessian (B, n, n) at P (B, n).
+
+        Parameters
+        ----------
+        P : ndarray (B, n)
+            Distributions, one per sample.
+        sizes : ndarray (B,)
+            Number of items of each sample.
+
+        Returns
+        -------
+        Derivatives
+            Value (B,), gradient (B, n) and Hessian (B, n, n).
+        """
 
     def value(self, P: Floats, sizes: Floats) -> Floats:
-        """Return the value (B,) alone."""
+        """Return the value (B,) alone.
+
+        Parameters
+        ----------
+        P : ndarray (B, n)
+            Distributions, one per sample.
+        sizes : ndarray (B,)
+            Number of items of each sample.
+
+        Returns
+        -------
+        ndarray (B,)
+            Values.
+        """
         return self.derivatives(P, sizes).value
 
     def quadratic(self, n_classes: int) -> tuple[Floats, Floats] | None:
-        """Return K (n, n) and k (n,) if the penalty is p'Kp/2 - k'p up to a constant, else None."""
+        """Return K (n, n), k (n,) if the penalty is p'Kp/2 - k'p, else None.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes n.
+
+        Returns
+        -------
+        tuple of ndarray (n, n) and ndarray (n,), or None
+            K and k.
+        """
         return None
 
     def penalty(self, n_classes: int) -> Penalty | None:
         """Return the parts of a penalty tau/2 ||C p - c||^2, else None.
 
         In C'C times a large tau the loss is lost by rounding; the parts let a solver keep the two apart.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes n.
+
+        Returns
+        -------
+        Penalty or None
+            Strength, matrix and centre.
         """
         return None
 
     def seen(self, n_classes: int) -> Floats | None:
-        """Return G (n, n): the penalty changes along d if and only if d'Gd > 0; None if that is not known."""
+        """Return G (n, n): the penalty changes along d if d'Gd > 0; or None.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes n.
+
+        Returns
+        -------
+        ndarray (n, n) or None
+            G.
+        """
         return None
 
     def strengths(self, unit: float) -> tuple[float, ...]:
@@ -183,7 +295,20 @@ class Regularizer(Smoother, ABC):
         return unit * TAU_LIMITS[0], unit * TAU_LIMITS[1]
 
     def root(self, P: Floats, sizes: Floats) -> Floats:
-        """Return R (B, m, n): R'R are positive semidefinite Hessians at P (B, n) per unit of strength."""
+        """Return R (B, m, n) with Hessians R'R at P (B, n) per unit of strength.
+
+        Parameters
+        ----------
+        P : ndarray (B, n)
+            Distributions, one per sample.
+        sizes : ndarray (B,)
+            Number of items of each sample.
+
+        Returns
+        -------
+        ndarray (B, m, n)
+            R.
+        """
         return np.zeros((len(P), 1, P.shape[1]))
 
 
@@ -207,7 +332,9 @@ class NoPenalty(Regularizer):
 
 
 class Tikhonov(Regularizer):
-    """tau/2 ||C (p - centre)||^2, zero where p - centre is a polynomial of degree <= order [eq:run-regularizer].
+    """Tikhonov penalty tau/2 ||C (p - centre)||^2 [eq:run-regularizer].
+
+    It is zero if p - centre is a polynomial of degree <= order.
 
     Parameters
     ----------
@@ -245,7 +372,7 @@ class Tikhonov(Regularizer):
             raise ValueError(f"centre must be a vector of {n_classes} numbers, got {self.centre!r}.")
 
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
-        """Return value tau/2 ||C d||^2, gradient tau C'C d, Hessian tau C'C with d = p - centre."""
+        """Return tau/2 ||C d||^2, its gradient and Hessian, with d = p - centre."""
         C = differences(P.shape[1], self.order, self.shape)
         D = P if self.centre is None else P - np.asarray(self.centre, dtype=np.float64)
         # C d first: its rounding errors stay as small as C d itself, however large tau is.
@@ -277,7 +404,9 @@ class Tikhonov(Regularizer):
 
 
 class Entropy(Regularizer):
-    """tau sum_i p_i ln(p_i / c_i), the relative entropy of p and a centre c: maximum entropy (Schmelling, 1994).
+    """Relative entropy tau sum_i p_i ln(p_i / c_i) of p and a centre c.
+
+    Maximum entropy (Schmelling, 1994).
 
     It is convex, zero at p = c, and pulls every class towards its prevalence in c, independent of its neighbours: with
     a uniform c it makes estimates flat, not smooth. Below p_i = 1e-9 its second-order expansion there takes its place,
@@ -306,7 +435,10 @@ class Entropy(Regularizer):
                 raise ValueError(f"centre must be a vector of {n_classes} positive numbers, got {self.centre!r}.")
 
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
-        """Return value, gradient tau (1 + ln(p/c)), Hessian tau diag(1/p), all expanded at 1e-9 below that."""
+        """Return value, gradient tau (1 + ln(p/c)) and Hessian tau diag(1/p).
+
+        All are expanded at 1e-9 below that.
+        """
         n = P.shape[1]
         c = np.ones(n) if self.centre is None else np.asarray(self.centre, dtype=np.float64)
         K = np.maximum(P, KNEE)
@@ -325,7 +457,9 @@ class Entropy(Regularizer):
 
 
 class LogTikhonov(Regularizer):
-    """tau/2 ||C z||^2 with z_i = log10(1 + m (p_i / a_i) / sum_j (p_j / a_j)) and m = max(N - n, 1).
+    """Tikhonov penalty tau/2 ||C z||^2 on a logarithmic scale z.
+
+    z_i = log10(1 + m (p_i / a_i) / sum_j (p_j / a_j)) and m = max(N - n, 1).
 
     This is the regularizer of the original RUN: spectra are smooth on a logarithmic scale, after the correction by
     the acceptance a. It is not convex.
@@ -358,7 +492,10 @@ class LogTikhonov(Regularizer):
         check_acceptance(self.acceptance, n_classes)
 
     def _scale(self, P: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Return c = 1 / a (n,), c.p (B, 1), z (B, n), dz_i/dw_i (B, n) and dw_i/dp_j (B, i, j), w = c p / (c.p)."""
+        """Return c = 1 / a, c.p (B, 1), z (B, n), dz_i/dw_i and dw_i/dp_j.
+
+        w = c p / (c.p).
+        """
         n = P.shape[1]
         c = 1 / np.asarray(self.acceptance, dtype=np.float64)
         m = np.maximum(sizes - n, 1)[:, None]
@@ -376,7 +513,10 @@ class LogTikhonov(Regularizer):
         return np.asarray(self.tau / 2 * np.square(z @ C.T).sum(axis=1))
 
     def derivatives(self, P: Floats, sizes: Floats) -> Derivatives:
-        """Return value, gradient and Hessian by p -> w = c p / (c.p) -> z -> tau/2 ||C z||^2 with c = 1 / a."""
+        """Return value, gradient and Hessian through w and z.
+
+        p -> w = c p / (c.p) -> z -> tau/2 ||C z||^2 with c = 1 / a.
+        """
         c, total, z, slope, J = self._scale(P, sizes)
         C = differences(P.shape[1], self.order, self.shape)
         pull = self.tau * z @ C.T @ C  # derivative of the penalty in z
@@ -391,12 +531,12 @@ class LogTikhonov(Regularizer):
         return Derivatives(self.tau / 2 * np.square(z @ C.T).sum(axis=1), G, H)
 
     def root(self, P: Floats, sizes: Floats) -> Floats:
-        """Return C Z with Z = dz/dp, the root of the Hessian without the curvature of z, which may be negative."""
+        """Return C Z with Z = dz/dp, the root of the Hessian for linear z."""
         _, _, _, slope, J = self._scale(P, sizes)
         return np.asarray(np.matmul(differences(P.shape[1], self.order, self.shape), slope[:, :, None] * J))
 
 
-@lru_cache(maxsize=64)  # a solver asks for the same matrix in every step
+@lru_cache(maxsize=64)  # a solver uses the same matrix in every step
 def _differences(n_classes: int, order: int, shape: tuple[int, ...] | None) -> Floats:
     C = existing_differences(n_classes, order) if shape is None else grid_difference_matrix(shape, order)
     C.flags.writeable = False
@@ -404,7 +544,7 @@ def _differences(n_classes: int, order: int, shape: tuple[int, ...] | None) -> F
 
 
 def differences(n_classes: int, order: int, shape: Any = None) -> Floats:
-    """Return the Tikhonov matrix of n classes in a row, or of a grid of them; it is not to be written to."""
+    """Return the read-only Tikhonov matrix of n classes, or of a grid."""
     return _differences(n_classes, order, None if shape is None else tuple(int(size) for size in shape))
 
 
@@ -414,8 +554,8 @@ def _check_order(order: Any, tau: Any, n_classes: int) -> None:
     if n_classes == 2 and order == 1:
         if tau != 0:
             warnings.warn(
-                "two classes have no curvature that a penalty of order 1 could smooth: the estimate is that of the "
-                "method without regularization; order=0 pulls both shares towards each other.",
+                "a penalty of order 1 has no effect on two classes: the estimate is that of the method without "
+                "regularization. Use order=0 to pull both prevalences towards each other.",
                 stacklevel=2,
             )
     elif order > n_classes - 2:
@@ -447,7 +587,9 @@ INTERPOLATIONS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
 class PolynomialSmoothing(Smoother):
-    """lam u + (1 - lam) p, with u the least-squares polynomial through the points (i, p_i), made a distribution.
+    """Smoothing lam u + (1 - lam) p with a least-squares polynomial u.
+
+    u is fitted through the points (i, p_i) and made a distribution.
 
     Parameters
     ----------
@@ -477,19 +619,19 @@ class PolynomialSmoothing(Smoother):
         return INTERPOLATIONS
 
     def limits(self, unit: float) -> tuple[float, float]:
-        """Return where the grid ends: a weight of one is the polynomial itself, less than the smallest is none."""
+        """Return the ends of the grid: 1 is the polynomial itself."""
         return INTERPOLATIONS[1], INTERPOLATIONS[-1]
 
     def smooth(self, P: Floats) -> Floats:
-        """Return the smoothed distributions, (B, n); negative values of the polynomial become 0."""
+        """Return the smoothed distributions, (B, n)."""
         if self.interpolation == 0:
             return P
         U = np.maximum(P @ polynomial_projection(P.shape[1], self.order), 0)
         return clean(self.interpolation * clean(U) + (1 - self.interpolation) * P)
 
 
-@lru_cache(maxsize=64)  # an EM asks for the same matrix a hundred times
+@lru_cache(maxsize=64)  # an EM uses the same matrix a hundred times
 def polynomial_projection(n: int, order: int) -> Floats:
-    """Return the (n, n) matrix that takes p to the values of its least-squares polynomial: that fit is linear in p."""
+    """Return the (n, n) matrix of the least-squares polynomial of p."""
     Z, _ = np.linalg.qr(np.vander(np.linspace(-1, 1, n), order + 1))
     return np.asarray(Z @ Z.T)

@@ -1,4 +1,4 @@
-"""Representations f: what of an item is averaged over a sample and over each class.
+"""Representations f of items, averaged over samples and classes.
 
 `HardVotes` and `Posteriors` take the classifier's word, `Histograms` bins each feature or posterior, `MeanDistances`
 measures the distance of an item from each class, `RankHistogram` bins the expected class index, `Partition` the leaves
@@ -44,15 +44,54 @@ class Representation(BaseEstimator, ABC):
         """Raise ValueError if a parameter is out of range."""
 
     def fit(self, S: Floats, codes: Codes, n_classes: int, weights: Weights | None = None) -> "Representation":
-        """Learn what f needs (bin edges, distances) from the held-out scores or features and weights, if any."""
+        """Learn bin edges or distances from held-out scores or features.
+
+        Parameters
+        ----------
+        S : ndarray (N, n)
+            Class scores of items, or features (N, d) for methods on features.
+        codes : ndarray of int (N,)
+            Class index of each item.
+        n_classes : int
+            Number of classes n.
+        weights : Weights, default=None
+            Weights of the items.
+
+        Returns
+        -------
+        Representation
+            The fitted representation.
+        """
         return self
 
     @abstractmethod
     def transform(self, S: Floats) -> Floats | OneHot:
-        """Return f of each item, (N, d), as an array or as positions of ones."""
+        """Return f of each item, (N, d), as an array or as positions of ones.
+
+        Parameters
+        ----------
+        S : ndarray (N, n)
+            Class scores of items, or features (N, d) for methods on features.
+
+        Returns
+        -------
+        ndarray (N, d) or OneHot
+            Represented items.
+        """
 
     def frequency_width(self, F: Floats | OneHot) -> int | None:
-        """Return the length of the blocks of F (N, d) that sum to one for every item, or None if there are none."""
+        """Return the length of blocks of F (N, d) that sum to one, or None.
+
+        Parameters
+        ----------
+        F : ndarray (N, d) or OneHot
+            Represented items.
+
+        Returns
+        -------
+        int or None
+            Length of the blocks.
+        """
         return F.width if isinstance(F, OneHot) else None
 
 
@@ -82,7 +121,7 @@ class Posteriors(Representation):
 
 
 class Histograms(Representation):
-    """One-hot encoding of the bin of each feature, side by side [eq:hdx] [eq:hdx-R] [eq:hdy].
+    """One-hot encoding of the bin of each feature [eq:hdx] [eq:hdx-R] [eq:hdy].
 
     Bins have equal width between the training minimum and maximum of a feature: inner edges
     e_k = min + k (max - min) / b, k = 1..b-1, outer bins unbounded, bin index 1 + #{k : e_k < x} (a value on an edge
@@ -118,7 +157,7 @@ class Histograms(Representation):
 
 
 class MeanDistances(Representation):
-    """f_i(x) = mean over the training items x' of class i of the distance between x and x'.
+    """Mean distances f_i(x) of x to the training items of each class i.
 
     With "md" the distance is the match distance sum_{k<n} |A_k - B_k| of cumulated scores, a sum of one-dimensional
     distances: with the values of each coordinate sorted and summed up from below, mean distances to all classes take
@@ -180,7 +219,7 @@ class MeanDistances(Representation):
         return F / totals
 
     def _all_pairs(self, S: Floats) -> Floats:
-        """Return mean Euclidean distances, a block of items at a time: at most 2^24 distances are in memory."""
+        """Return mean Euclidean distances, computed in blocks of items."""
         F = np.empty((len(S), len(self.totals_)))
         step = max(1, 2**24 // len(self.items_))
         for i in range(0, len(S), step):
@@ -192,7 +231,9 @@ class MeanDistances(Representation):
 
 
 class RankHistogram(Representation):
-    """One-hot encoding of the bin of the expected class index r(x) = sum_i i s_i(x) in [1, n].
+    """One-hot encoding of the bin of the expected class index.
+
+    r(x) = sum_i i s_i(x) in [1, n].
 
     Parameters
     ----------
@@ -229,7 +270,7 @@ class RankHistogram(Representation):
 
 
 class Partition(Representation):
-    """One-hot encoding of the leaf of a decision tree that an item falls into; it takes the classifier's place.
+    """One-hot encoding of the leaf of a decision tree, without a classifier.
 
     The tree is grown on one part of the training items, the class means are taken over the other part.
 
@@ -255,7 +296,9 @@ class Partition(Representation):
         check_integer("max_leaf_nodes", self.max_leaf_nodes, minimum=2)
         check_real("fit_fraction", self.fit_fraction, low=0, high=1, open_low=True)
         if self.fit_fraction == 1:
-            raise ValueError("fit_fraction must be below 1, got 1.0: class means need items the tree has not seen.")
+            raise ValueError(
+                "fit_fraction must be below 1, got 1.0. Class means need items that were not used for the tree."
+            )
 
     def fit(self, S: Floats, codes: Codes, n_classes: int, weights: Weights | None = None) -> "Partition":
         """Grow the tree."""

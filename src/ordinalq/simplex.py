@@ -36,7 +36,9 @@ class Derivatives(NamedTuple):
 
 
 def softmax(latents: Floats) -> Floats:
-    """Chart of the open simplex: p_i = exp(l_i) / sum_j exp(l_j) with l_1 = 0 [eq:softmax].
+    """Chart of the open simplex [eq:softmax].
+
+    p_i = exp(l_i) / sum_j exp(l_j) with l_1 = 0.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ def softmax(latents: Floats) -> Floats:
 
 
 def softmax_derivatives(P: Floats, at_p: Derivatives) -> Derivatives:
-    """Derivatives with respect to the latents, from those with respect to p (chain rule).
+    """Return derivatives by the latents from those by p (chain rule).
 
     With J = diag(p) - p p', ghat = g - (p.g) 1 and r = p * ghat:
     grad_l = r and Hess_l = J H J + diag(r) - r p' - p r', without the row and column of the fixed l_1.
@@ -83,7 +85,7 @@ def softmax_derivatives(P: Floats, at_p: Derivatives) -> Derivatives:
 
 
 def centred_gradient(P: Floats, G: Floats) -> Floats:
-    """Return ghat = g - (p.g) 1, shape (B, n): its negative entries are where mass should be added."""
+    """Return ghat = g - (p.g) 1, (B, n); mass should move to negative entries."""
     return np.asarray(G - (P * G).sum(axis=1, keepdims=True))
 
 
@@ -104,7 +106,9 @@ def uniform_simplex(n_samples: int, n_classes: int, random_state: Any = None) ->
 
 
 def clean(P: Floats) -> Floats:
-    """Make estimates distributions: NaN, infinite and negative entries become 0, rows are divided by their sum.
+    """Make estimates distributions: invalid and negative entries become 0.
+
+    Rows are divided by their sum.
 
     A row without positive entry becomes uniform. P and the result have shape (B, n).
     """
@@ -153,12 +157,14 @@ def difference_matrix(n: int, order: int = 1) -> Floats:
 
 
 def existing_differences(n: int, order: int = 1) -> Floats:
-    """Return C_k (max(n - k - 1, 0), n), without rows if there are too few classes: two have no curvature."""
+    """Return C_k (max(n - k - 1, 0), n), without rows for too few classes."""
     return difference_matrix(n, order) if n >= order + 2 else np.zeros((0, n))
 
 
 def grid_difference_matrix(shape: tuple[int, ...], order: int = 1) -> Floats:
-    """Tikhonov matrix (m, n_1 n_2 ...) of a grid of classes: the differences C_k along its axes, one below the other.
+    """Return the Tikhonov matrix (m, n_1 n_2 ...) of a grid of classes.
+
+    It has the differences C_k along its axes, one below the other.
 
     The shape (n_1, n_2, ...) are numbers of bins; classes are counted as ``numpy.ravel`` does. Axes with fewer than
     order + 2 bins have no differences.
@@ -230,7 +236,7 @@ MOST_EMPHASES = 12
 
 
 def row_product(X: Floats, M: Floats) -> Floats:
-    """Return X M for X (B, k) and M (k, m), each row independent of the other rows and of their number.
+    """Return X M for X (B, k), M (k, m), with rows independent of each other.
 
     A product of matrices adds in another order where their shapes differ. On problems with flat directions such last
     digits grow to visible ones; blocks of equal shape keep a sample's estimate the same in any batch.
@@ -245,7 +251,7 @@ def row_product(X: Floats, M: Floats) -> Floats:
 
 
 def weighted_gram(W: Floats, M: Floats) -> Floats:
-    """Return M' diag(w) M for each row w of W (B, d), shape (B, n, n), as one matrix product where M is small."""
+    """Return M' diag(w) M, (B, n, n), for each row w of W (B, d)."""
     d, n = M.shape
     if d * n * n <= MAX_PAIRS:
         pairs = (M[:, :, None] * M[:, None, :]).reshape(d, n * n)
@@ -292,7 +298,7 @@ class Data:
         return self.M if self.directions is None else self.directions
 
     def along_simplex(self) -> "Data":
-        """Return the data with derivatives that hold along the simplex only, but are more accurate.
+        """Return data with more accurate derivatives along the simplex.
 
         Where p keeps its sum, M p changes by D dp with D = M - m 1' for any m, here the shortest column: it is not
         dwarfed by a long one, and where all columns are nearly equal, their differences keep all digits.
@@ -310,7 +316,7 @@ class Data:
         return Data(self.Q[rows], self.M, self.sizes[rows], self.n_blocks, background, self.directions)
 
     def without_empty_rows(self) -> "Data":
-        """Return the data without the rows of q, M and o in which M is zero for all classes."""
+        """Return the data without rows in which M is zero for all classes."""
         kept = self.M.any(axis=1)
         if kept.all():
             return self
@@ -318,13 +324,13 @@ class Data:
         return replace(self, Q=self.Q[:, kept], M=self.M[kept], background=background, directions=None)
 
     def cumulated(self) -> "Data":
-        """Return the cumulative sums over the rows of q, M and o, without the last one, which is known beforehand."""
+        """Return cumulative sums over the rows of q, M and o, without the last."""
         Q, M = np.cumsum(self.Q, axis=1)[:, :-1], np.cumsum(self.M, axis=0)[:-1]
         background = None if self.background is None else np.cumsum(self.background, axis=1)[:, :-1]
         return replace(self, Q=Q, M=M, background=background, directions=None)
 
     def emphases(self) -> "list[Data]":
-        """Return the data with one histogram after the other counted more; none if there is only one.
+        """Return the data with one histogram after the other emphasized.
 
         The optima of such data are good starts where a sum of distances between histograms has several minima, most of
         which fit some of them exactly. w ||sqrt(q) - sqrt(v)||^2 is the squared distance of w q and w v; the weights w
@@ -345,7 +351,7 @@ ROUNDING = 1e-12
 
 
 def equal_columns(M: Floats, size: float = 0.0) -> Index:
-    """Return the set (n,) of each column of M (d, n): columns that differ by rounding errors are in one set.
+    """Return the set (n,) of each column of M (d, n), equal up to rounding.
 
     `size` is that of the numbers behind M if it is larger than the entries of M.
 
@@ -357,7 +363,7 @@ def equal_columns(M: Floats, size: float = 0.0) -> Index:
 
 
 def averaged(X: Floats, sets: Index) -> Floats:
-    """Return X (..., n) with the entries of each of the sets (n,) replaced by their mean."""
+    """Return X (..., n) with entries of each set (n,) replaced by their mean."""
     if sets.max() == len(sets) - 1:
         return X
     member = np.eye(sets.max() + 1)[sets]

@@ -1,1 +1,1 @@
-"""Helpers that have nothing to do with quantification: argument checks, text, progress, processes."""
+"""General helpers: argument checks, text, progress, processes."""

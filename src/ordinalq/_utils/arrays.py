@@ -15,7 +15,10 @@ class Header(NamedTuple):
 
 
 def read_header(stream: IO[bytes], size: int) -> Header:
-    """Return the header of an array in NumPy's format; raise ValueError if it does not have `size` bytes with it."""
+    """Return the header of an array in NumPy's format.
+
+    Raise ValueError if header and array do not have `size` bytes together.
+    """
     try:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -24,5 +27,5 @@ def read_header(stream: IO[bytes], size: int) -> Header:
         raise ValueError(f"an array in it cannot be read: {type(error).__name__}") from error
     n_bytes = math.prod(shape) * dtype.itemsize
     if dtype.hasobject or min(shape, default=0) < 0 or stream.tell() + n_bytes != size:
-        raise ValueError(f"an array in it is not {dtype} of shape {shape}, as it says")
+        raise ValueError(f"an array in it is not {dtype} of shape {shape}, as its header states")
     return Header(shape, dtype, n_bytes)

@@ -49,7 +49,10 @@ class Watched:
 
 
 def watch(parent: int) -> None:
-    """End this worker when its parent has ended. As an initializer it also serves one that no call has reached yet."""
+    """End this worker process when its parent has ended.
+
+    As an initializer it also serves a worker that has not received a call.
+    """
     if not _watching.is_set():
         _watching.set()
         threading.Thread(target=_watch, args=(parent,), daemon=True).start()
@@ -64,11 +67,11 @@ def _watch(parent: int) -> None:
 def in_order(
     function: Callable[..., Result], shared: Any, calls: Iterable[tuple[Any, ...]], n_jobs: int = 1
 ) -> Iterator[Result]:
-    """Yield function(shared, *call) of each call, in their order, computed by `n_jobs` processes.
+    """Yield function(shared, *call) for each call in order, by `n_jobs` processes.
 
     The function is at the top of a module, so that workers find it; each worker gets `shared` once. BLAS and OpenMP
     have one thread, also without workers: products of a block are small, and idle threads would use the CPU.
-    Calls are asked for when workers have room for them. An error of a call, or of what yields them, is raised here.
+    Calls are requested when workers are free. An error of a call, or of the iterator of calls, is raised here.
     """
     n_jobs = n_workers(n_jobs)
     if n_jobs == 1:
@@ -96,7 +99,7 @@ def in_order(
 
 
 def n_workers(n_jobs: Any) -> int:
-    """Return the number of processes that n_jobs stands for: as many as there are processors where it is negative."""
+    """Return the number of processes for n_jobs: all processors if negative."""
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0:
         raise ValueError(f"n_jobs must be a whole number other than 0 (-1: all processors), got {n_jobs!r}.")
     return int(joblib.cpu_count()) if n_jobs < 0 else n_jobs
@@ -119,7 +122,7 @@ def _shared(path: str) -> Any:
 
 
 def limit_threads(n_rows: int) -> AbstractContextManager[Any]:
-    """Return a context in which BLAS and OpenMP have one thread, unless there are many rows."""
+    """Return a context with one thread for BLAS and OpenMP, unless rows are many."""
     return threadpool_limits(1) if n_rows < MANY_ROWS else nullcontext()
 
 

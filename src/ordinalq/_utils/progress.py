@@ -1,6 +1,6 @@
 """Progress of long work, as records of the logger ``ordinalq.progress``.
 
-Without a handler nothing is reported. Work may be inside a step of other work: :class:`Far` adds up.
+Without a handler nothing is reported. Work may be inside a step of other work: :class:`ProgressHandler` adds up.
 """
 
 import logging
@@ -15,7 +15,10 @@ Item = TypeVar("Item")
 
 
 def tell(what: str, at: int, of: int, width: int = 1) -> None:
-    """State what begins after `at` of `of` steps and takes `width` of them; `at == of` ends the work."""
+    """Report that a step begins after `at` of `of` steps and takes `width` of them.
+
+    `at == of` ends the work.
+    """
     logger.info(what, extra={"step": (at, of, width)})
 
 
@@ -39,8 +42,11 @@ def along(what: str, items: Iterable[tuple[Item, int]], of: int) -> Iterator[Ite
         tell("", of, of)
 
 
-class Far(logging.Handler):
-    """Adds up the progress of nested work: `part`, from 0 to 1 and never less than before, and `what` is done."""
+class ProgressHandler(logging.Handler):
+    """Log handler that adds up the progress of nested work.
+
+    `part` is between 0 and 1 and never decreases. `what` is the description of the current step.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +66,7 @@ class Far(logging.Handler):
             self._levels.append((record.getMessage(), at / of, width / of))
         self.what = ", ".join(what for what, _, _ in self._levels if what)
 
-    def __enter__(self) -> "Far":
+    def __enter__(self) -> "ProgressHandler":
         """Listen."""
         logger.setLevel(logging.INFO)
         logger.addHandler(self)

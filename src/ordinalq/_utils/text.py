@@ -1,4 +1,4 @@
-"""Text for people: shortened names, safe printing, suggestions for misspelt names, terminal tables."""
+"""Text for people: short names, safe printing, suggestions, terminal tables."""
 
 import difflib
 import math
@@ -34,7 +34,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def percent(part: float, digits: int | None = None) -> str:
-    """Return a part of the whole in per cent, with this many digits, or as many as it has.
+    """Return a part of the whole in percent, with `digits` digits if given.
 
     >>> percent(0.95), percent(0.975), percent(0.7213, 0)
     ('95%', '97.5%', '72%')
@@ -70,7 +70,7 @@ def _in_the_middle(names: Sequence[str], length: int) -> list[str]:
 
 
 def _where_they_differ(names: Sequence[str], length: int) -> list[str]:
-    """Cut names before the first letter in which they differ, and after it at the end."""
+    """Cut names before the first letter in which they differ, and at the end."""
     columns = enumerate(zip(*names, strict=False))
     start = next((i for i, letters in columns if len(set(letters)) > 1), min(map(len, names)))
     head = max(min(start - 1, length // 4), 0)
@@ -125,7 +125,7 @@ class Bold(str):
 
 
 def screen(min_width: int = 0) -> "Console":
-    """Return the terminal; where it is narrower than `min_width`, lines are broken rather than cut."""
+    """Return the terminal; lines wrap if it is narrower than `min_width`."""
     from rich.console import Console
 
     # Names come from files: nothing in them is markup, and numbers are not coloured.
@@ -147,7 +147,9 @@ def table(
     hint: str = "",
     wrap: bool = False,
 ) -> None:
-    r"""Print rows under headers, the first `left` columns flush left; column `cut` gives way to a narrow terminal.
+    r"""Print rows under headers.
+
+    The first `left` columns are flush left; column `cut` is shortened if the terminal is narrow.
 
     Its cells are cut, distinct as they were, or with `wrap` broken at words: then nothing is lost.
 

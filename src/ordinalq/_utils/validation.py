@@ -1,4 +1,4 @@
-"""Argument checks. Each error names the argument, the value and the expected values."""
+"""Argument checks. Errors have the argument, its value and the expected values."""
 
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -20,7 +20,7 @@ SUM_TOLERANCE = 1e-6
 
 
 def check_integer(name: str, value: Any, *, minimum: int) -> int:
-    """Return `value` as int; it must be an integer >= `minimum` (bool does not count)."""
+    """Return `value` as int; it must be an integer >= `minimum`, not a bool."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer >= {minimum}, got {value!r}.")
     if value < minimum:
@@ -29,7 +29,10 @@ def check_integer(name: str, value: Any, *, minimum: int) -> int:
 
 
 def check_real(name: str, value: Any, *, low: float, high: float = np.inf, open_low: bool = False) -> float:
-    """Return `value` as float; it must be a finite number in [low, high] (in (low, high] if `open_low`)."""
+    """Return `value` as float; it must be a finite number in [low, high].
+
+    With `open_low`, it must be in (low, high].
+    """
     expected = f"a finite number {'>' if open_low else '>='} {low:g}"
     if high < np.inf:
         expected = f"a number in {'(' if open_low else '['}{low:g}, {high:g}]"
@@ -49,7 +52,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 
 
 def real_numbers(value: Any) -> Floats:
-    """Return `value` as an array of floats; complex numbers, whose imaginary parts would be dropped, are an error."""
+    """Return `value` as an array of floats; complex numbers raise an error."""
     # First an array: objects that only convert to arrays do not work with NumPy's functions.
     array = np.asarray(value)
     if array.dtype.kind == "c":
@@ -72,7 +75,10 @@ def check_numbers(name: str, value: Any) -> Floats:
 
 
 def check_vectors(name: str, value: Any, *, min_classes: int = 2) -> Floats:
-    """Return `value` as a finite float array of shape (n,) or (B, n), n >= `min_classes`."""
+    """Return `value` as a finite float array, shape (n,) or (B, n).
+
+    n is at least `min_classes`.
+    """
     try:
         array = real_numbers(value)
     except (TypeError, ValueError) as error:
@@ -100,7 +106,7 @@ def check_distributions(name: str, value: Any, *, min_classes: int = 2) -> Float
 
 
 def check_random_state(random_state: Any) -> np.random.Generator:
-    """Return a generator for None, an integer seed >= 0, a SeedSequence or a Generator."""
+    """Return a generator for None, a seed >= 0, a SeedSequence or a Generator."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
@@ -127,7 +133,7 @@ def _short(value: Any) -> str:
 
 
 def same_parameters(a: Any, b: Any) -> bool:
-    """Return whether two parameters are the same; where that is hard to tell, they are not.
+    """Return whether two parameters are known to be equal.
 
     >>> same_parameters({"tau": 0.1}, {"tau": 0.1}), same_parameters([1, 2], (1, 2))
     (True, False)

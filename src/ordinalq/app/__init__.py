@@ -1,1 +1,1 @@
-"""The web app for analysts, `ordinalq app`: the steps of the command line in a browser, on this machine only."""
+"""Web app `ordinalq app`: the steps of the command line in a local browser."""

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 
-from ordinalq.app.work import Asked, Choices, Table
+from ordinalq.app.work import Choices, PredictOptions, Table
 
 # Name that the commands give the model.
 MODEL = "model.oq"
@@ -21,41 +21,41 @@ def fit_command(table: Table, choices: Choices, model: str) -> str:
     return shlex.join(["ordinalq", "fit", table.shown, *how, "--out", model, *_reading(table)])
 
 
-def predict_command(table: Table, asked: Asked, model: str) -> str:
+def predict_command(table: Table, options: PredictOptions, model: str) -> str:
     """Return the command that estimates the same."""
     return shlex.join(
-        ["ordinalq", "predict", model, table.shown, *_asked(asked), "--out", "estimates.csv", *_reading(table)]
+        ["ordinalq", "predict", model, table.shown, *_options(options), "--out", "estimates.csv", *_reading(table)]
     )
 
 
-def compare_command(table: Table, asked: Asked, groups: Sequence[str], estimand: str, model: str) -> str:
+def compare_command(table: Table, options: PredictOptions, groups: Sequence[str], estimand: str, model: str) -> str:
     """Return the command that compares the same groups."""
-    how = _asked(asked._replace(estimand=estimand))
+    how = _options(options._replace(estimand=estimand))
     return shlex.join(["ordinalq", "compare", model, table.shown, *how, *_reading(table), "--", *groups])
 
 
-def all_commands(table: Table | None, choices: Choices | None, sample: Table, asked: Asked) -> list[str]:
+def all_commands(table: Table | None, choices: Choices | None, sample: Table, options: PredictOptions) -> list[str]:
     """Return the commands that lead to the same estimates."""
     first = [] if table is None or choices is None else [fit_command(table, choices, MODEL)]
-    return [*first, predict_command(sample, asked, MODEL)]
+    return [*first, predict_command(sample, options, MODEL)]
 
 
-def _asked(asked: Asked) -> list[str]:
-    words = ["--by", asked.by[0]] if len(asked.by) == 1 else _listed("--by", asked.by)
-    words += _given(labels=asked.labels, weight=asked.weight, interval=f"{asked.level:g}")
-    words += ["--tidy-groups"] if asked.tidy_groups else []
-    return [*words, "--estimand", asked.options.estimand]
+def _options(options: PredictOptions) -> list[str]:
+    words = ["--by", options.by[0]] if len(options.by) == 1 else _listed("--by", options.by)
+    words += _given(labels=options.labels, weight=options.weight, interval=f"{options.level:g}")
+    words += ["--tidy-groups"] if options.tidy_groups else []
+    return [*words, "--estimand", options.interval_options.estimand]
 
 
 def _given(**options: str | None) -> list[str]:
-    """Return options with their values, those that have one."""
+    """Return the options that have a value."""
     return [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]
 
 
 def _listed(option: str, names: Sequence[str]) -> list[str]:
-    """Return an option that takes a list; a name with a comma it cannot take, and says so."""
+    """Return an option with a list of names; names must not contain a comma."""
     if any("," in name for name in names):
-        return [option, f"({' | '.join(names)}: the command line takes no name with a comma)"]
+        return [option, f"({' | '.join(names)}: names with a comma are not supported on the command line)"]
     return [option, ",".join(names)] if names else []
 
 

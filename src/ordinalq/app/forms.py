@@ -4,8 +4,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from ordinalq.app.uploads import Refused
-from ordinalq.app.work import MAX_COMPARED, Asked, Choices
+from ordinalq.app.uploads import RequestError
+from ordinalq.app.work import MAX_COMPARED, Choices, PredictOptions
 from ordinalq.classifiers.stacking import BUDGETS
 from ordinalq.inference.options import ESTIMANDS
 from ordinalq.quantifiers.catalog import catalog
@@ -14,13 +14,13 @@ from ordinalq.tables.preview import NESTED, ColumnPreview, TablePreview
 
 Fields = Mapping[str, Sequence[str]]
 
-# What a column is used as, besides what it looks like.
+# Uses of a column other than the detected one.
 OUT = "out"
 FORCED = ("text", "category")
-# Columns beyond these are taken for what they look like.
+# Further columns have their detected use.
 MAX_SHOWN = 200
 ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16")
-QUOTING = {"auto": "found out", "minimal": "protect cells", "none": "are plain characters"}
+QUOTING = {"auto": "detect", "minimal": "quotes enclose cells", "none": "quotes are ordinary characters"}
 LEVELS = (0.8, 0.9, 0.95, 0.99)
 # Names that columns of labels, and of groups, often have.
 LIKE_TARGET = re.compile(r"stars?|rating|overall|score|label|target|class|grade|level|satisf|happ", re.IGNORECASE)
@@ -30,15 +30,15 @@ def one(fields: Fields, name: str, default: str = "") -> str:
     """Return the value of a field that occurs once."""
     values = fields.get(name, [default])
     if len(values) != 1:
-        raise Refused(f"expected one value of {name!r}.")
+        raise RequestError(f"the field {name!r} must have one value, got {len(values)}.")
     return values[0]
 
 
 def choice(fields: Fields, name: str, allowed: Sequence[str], default: str) -> str:
-    """Return the value of a field that is one of some."""
+    """Return the value of a field with a list of choices."""
     value = one(fields, name, default)
     if value not in allowed:
-        raise Refused(f"{value[:60]!r} is not a choice for {name!r}.")
+        raise RequestError(f"{name!r} must be one of the choices, got {value[:60]!r}.")
     return value
 
 
@@ -48,9 +48,9 @@ def number(fields: Fields, name: str, default: float) -> float:
     try:
         value = float(text)
     except ValueError as error:
-        raise Refused(f"expected a number, got {text[:60]!r}.") from error
+        raise RequestError(f"{name!r} must be a number, got {text[:60]!r}.") from error
     if not 0 < value < math.inf:
-        raise Refused(f"expected a number above 0, got {text[:60]!r}.")
+        raise RequestError(f"{name!r} must be a number above 0, got {text[:60]!r}.")
     return value
 
 
@@ -73,7 +73,7 @@ def likely_weight(preview: TablePreview) -> str:
 
 
 def uses(column: ColumnPreview) -> list[str]:
-    """Return what a column can be used as, what it looks like first."""
+    """Return the possible uses of a column, the detected one first."""
     if column.kind == NESTED:
         return [OUT]
     found = column.kind or OUT
@@ -81,7 +81,7 @@ def uses(column: ColumnPreview) -> list[str]:
 
 
 def used(column: ColumnPreview, last: Choices | None) -> str:
-    """Return what a column was used as the last time, what it looks like at first."""
+    """Return the last use of a column, or the detected one."""
     if last is None or not (last.text or last.features):
         return uses(column)[0]
     if column.name in last.text:
@@ -91,10 +91,10 @@ def used(column: ColumnPreview, last: Choices | None) -> str:
     return column.kind if column.name in last.features else OUT
 
 
-def choices_of(fields: Fields, preview: TablePreview) -> Choices:
-    """Return what a model is to be fitted on.
+def read_choices(fields: Fields, preview: TablePreview) -> Choices:
+    """Return the options for fitting a model.
 
-    Where all columns are used as they look like, none is named, as on the command line.
+    If all columns have their detected use, none is named, as on the command line.
     """
     target = choice(fields, "target", columns_of(preview), "")
     by, weight = (choice(fields, name, ["", *columns_of(preview)], "") or None for name in ("by", "weight"))
@@ -113,11 +113,11 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
         features = tuple(name for name, use in wanted.items() if use not in ("text", OUT))
         categories = tuple(name for name, use in wanted.items() if use == "category" and kinds[name] != use)
         if not text and not features:
-            raise Refused("all columns are left out: choose at least one to learn from.")
+            raise RequestError("all columns are left out. Choose a use for at least one column.")
     method = choice(fields, "method", ["", *(entry.name for entry in catalog())], "") or None
     budget = choice(fields, "budget", ["", *BUDGETS], "") or None
     if budget is not None and method is not None:
-        raise Refused("a budget is for the default method: choose one or the other.")
+        raise RequestError("only the default method has a budget. Choose the default method, or the default budget.")
     return Choices(
         target,
         by,
@@ -134,18 +134,18 @@ def choices_of(fields: Fields, preview: TablePreview) -> Choices:
 
 
 def _classes(fields: Fields, column: ColumnPreview | None) -> tuple[str, ...]:
-    """Return the classes in the order that was chosen; none where numbers have their own."""
+    """Return the classes in the chosen order; none for numbers in ascending order."""
     known = [] if column is None else [word for word, _ in column.words]
     given = [known[int(text)] for text in fields.get("class", []) if text.isdigit() and int(text) < len(known)]
     if not given and column is not None and column.is_numeric:
         return ()
     if sorted(given) != sorted(known):
-        raise Refused("the order of the classes does not fit the target: choose the target again.")
+        raise RequestError("the classes do not match the target column. Choose the target again.")
     return () if column is not None and column.is_numeric and given == known else tuple(given)
 
 
 def periods_of(preview: TablePreview) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the columns of dates, each with what `by` calls its periods, and the periods."""
+    """Return the columns of dates, each with its periods and their names in `by`."""
     found = []
     for column in preview.columns:
         kind, _, style = column.kind.partition(":")
@@ -155,16 +155,16 @@ def periods_of(preview: TablePreview) -> list[tuple[str, list[tuple[str, str]]]]
     return found
 
 
-def asked_of(fields: Fields, preview: TablePreview) -> Asked:
-    """Return what is asked of a table."""
+def read_options(fields: Fields, preview: TablePreview) -> PredictOptions:
+    """Return the options for estimates."""
     groups = [*columns_of(preview), *(by for _, names in periods_of(preview) for by, _ in names)]
     by = tuple(filter(None, (choice(fields, name, ["", *groups], "") for name in ("by", "and"))))
     if len({with_period(one)[0] for one in by}) < len(by):
-        raise Refused("choose two different columns of groups, or one.")
+        raise RequestError("both columns of groups are the same. Choose two different columns, or one.")
     labels, weight = (choice(fields, name, ["", *columns_of(preview)], "") or None for name in ("labels", "weight"))
     level = float(choice(fields, "level", [f"{level:g}" for level in LEVELS], "0.95"))
     estimand = choice(fields, "estimand", ("", *ESTIMANDS), "")
-    return Asked(by, labels, weight, level, estimand, bool(one(fields, "tidy")))
+    return PredictOptions(by, labels, weight, level, estimand, bool(one(fields, "tidy")))
 
 
 def rows_of(fields: Fields, n_rows: int) -> list[int]:
@@ -172,5 +172,7 @@ def rows_of(fields: Fields, n_rows: int) -> list[int]:
     rows = [int(text) for text in fields.get("group", []) if text.isdigit() and len(text) < 10]
     rows = list(dict.fromkeys(row for row in rows if row < n_rows))
     if not 2 <= len(rows) <= MAX_COMPARED:
-        raise Refused(f"choose two groups to compare, or up to {MAX_COMPARED}.")
+        raise RequestError(
+            f"a comparison must have 2 to {MAX_COMPARED} groups, got {len(rows)}. Select the groups in the table."
+        )
     return rows

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ordinalq._utils.progress import Far
+from ordinalq._utils.progress import ProgressHandler
 
-# What a process imports before it is asked for: starting one takes some hundredths of a second then.
+# Modules that the fork server imports in advance, so that a process starts in hundredths of a second.
 PRELOADED = ["ordinalq.app.work", "ordinalq.plot", "matplotlib.figure", "matplotlib.backends.backend_agg"]
 # Messages about the progress of one thing are at least this many seconds apart.
 PAUSE = 0.1
-# Part of the machine's memory that one piece of work may take; a file that asks for more must not end the server.
+# Part of the machine's memory for one job. A file that needs more must not end the server.
 MEMORY = 0.75
 # Notes that are kept, such as warnings.
 MAX_NOTES = 20
@@ -27,7 +27,7 @@ RUNNING, DONE, FAILED, CANCELLED = "running", "done", "failed", "cancelled"
 
 
 def context() -> Any:
-    """Return how processes are started: from a server that has imported everything, where the system has one."""
+    """Return the start method of processes: a fork server if available."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     found = multiprocessing.get_context("forkserver")
@@ -77,7 +77,7 @@ class Job:
         self._follower.join(timeout)
 
     def _follow(self) -> None:
-        """Take what the process says until it ends."""
+        """Receive messages of the process until it ends."""
         with contextlib.suppress(EOFError, OSError):
             while True:
                 kind, value = self._connection.recv()
@@ -116,8 +116,8 @@ def run(work: Callable[..., Any], arguments: dict[str, Any], timeout: float = 12
     return job.result
 
 
-class _Steps(Far):
-    """Hands on how far the work has come."""
+class _Steps(ProgressHandler):
+    """Sends the progress of the job."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class _Steps(Far):
 
 
 class _Notes(logging.Handler):
-    """Hands on what the library logs."""
+    """Sends log messages of the library."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)

@@ -1,5 +1,6 @@
 """Pages of the web app, one per step."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from ordinalq._utils.text import percent
 from ordinalq.app import commands, forms, views
 from ordinalq.app.jobs import RUNNING
-from ordinalq.app.sessions import Session, Sessions, Walk
+from ordinalq.app.sessions import Project, Session, Sessions
 from ordinalq.app.uploads import MAX_FILE
 from ordinalq.classifiers.stacking import BUDGETS
 from ordinalq.quantifiers.catalog import catalog
@@ -19,19 +20,16 @@ from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 from ordinalq.tables.preview import likely_group
 from ordinalq.version import __version__
 
-# What all pages share.
-
-
 HERE = Path(__file__).parent
 
 
 class Site:
-    """What all pages share: the sessions with their private folder, and how a page is written."""
+    """State of all pages: the sessions, their private folder and the templates."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.sessions = Sessions(folder)
-        # Pictures that are drawn at the same time.
+        # Figures drawn at the same time.
         self.drawing = anyio.CapacityLimiter(2)
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(HERE / "templates"),
@@ -44,11 +42,11 @@ class Site:
         # Small shares have a digit more.
         self._environment.filters["percent"] = lambda p: percent(p, 2 if 0 < p < 0.001 else 1)
 
-    def render(self, template: str, walk: Walk | None = None, **values: Any) -> str:
-        """Return a page as text, which may show all that was found on a walk."""
-        found = ("fitted", "asked", "answer", "compared", "planned")
-        values |= {} if walk is None else {name: getattr(walk, name) for name in found}
-        return self._environment.get_template(template).render(version=__version__, walk=walk, **values)
+    def render(self, template: str, project: Project | None = None, **values: Any) -> str:
+        """Return a page as text, with the results of a project."""
+        found = ("fitted", "options", "answer", "compared", "planned")
+        values |= {} if project is None else {name: getattr(project, name) for name in found}
+        return self._environment.get_template(template).render(version=__version__, project=project, **values)
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page."""
@@ -56,33 +54,33 @@ class Site:
 
 
 def sentence(text: str) -> str:
-    """Return a message with a capital, unless it begins with the name of a file, which is shown as it is.
+    """Return a message with a capital unless it begins with a file name.
 
     >>> sentence("choose a file first."), sentence("my reviews.csv, line 3: expected 2 columns, got 1.")
     ('Choose a file first.', 'my reviews.csv, line 3: expected 2 columns, got 1.')
     """
-    is_file = "." in text.partition(": ")[0].partition(", line ")[0].rstrip(".")
+    is_file = re.search(r"\.[a-z]", text.partition(": ")[0].partition(", line ")[0])
     return text if is_file else text[:1].upper() + text[1:]
 
 
-def go(walk: Walk, step: str = "") -> Response:
-    """Send the browser to a step of a walk."""
-    return RedirectResponse(f"/w/{walk.key}{step}", 303)
+def redirect(project: Project, step: str = "") -> Response:
+    """Redirect to a step of a project."""
+    return RedirectResponse(f"/w/{project.key}{step}", 303)
 
 
 async def home(request: Request, site: Site, session: Session) -> Response:
-    """Begin, or go on with what was begun."""
-    return site.page("home.html", walks=list(session.walks.values()), max_file=MAX_FILE >> 30)
+    """Show the start page with the projects of the session."""
+    return site.page("home.html", projects=list(session.projects.values()), max_file=MAX_FILE >> 30)
 
 
-async def current(request: Request, site: Site, walk: Walk) -> Response:
-    """Go where the work has led."""
-    return go(walk, walk.step)
+async def current(request: Request, site: Site, project: Project) -> Response:
+    """Redirect to the current step of the project."""
+    return redirect(project, project.step)
 
 
-async def job(request: Request, site: Site, walk: Walk) -> Response:
-    """Report how far the work is."""
-    found = walk.job
+async def job(request: Request, site: Site, project: Project) -> Response:
+    """Return the progress of the running job as JSON."""
+    found = project.job
     if found is None or found.state != RUNNING:
         return JSONResponse({"state": "ended"})
     return JSONResponse(
@@ -90,112 +88,114 @@ async def job(request: Request, site: Site, walk: Walk) -> Response:
     )
 
 
-async def working(request: Request, site: Site, walk: Walk) -> Response:
-    """Show the work under way."""
-    return site.page("working.html", walk=walk, job=walk.job)
+async def working(request: Request, site: Site, project: Project) -> Response:
+    """Show the running job."""
+    return site.page("working.html", project=project, job=project.job)
 
 
-def _step(site: Site, walk: Walk, template: str, **values: Any) -> Response:
-    """Show a step, with what went wrong in the last one."""
-    problem, notes = walk.shown(walk.problem), [walk.shown(note) for note in walk.notes]
-    return site.page(template, walk=walk, problem=problem, notes=notes, **values)
+def _step(site: Site, project: Project, template: str, **values: Any) -> Response:
+    """Show a step with the error message and notes of the last job."""
+    problem, notes = project.shown(project.problem), [project.shown(note) for note in project.notes]
+    return site.page(template, project=project, problem=problem, notes=notes, **values)
 
 
-async def table(request: Request, site: Site, walk: Walk) -> Response:
-    """Show the labelled table, and ask what is what."""
-    if walk.table is None:
-        return go(walk, "/model")
+async def table(request: Request, site: Site, project: Project) -> Response:
+    """Show the labelled table and the form for its columns."""
+    if project.table is None:
+        return redirect(project, "/model")
     values: dict[str, Any] = {}
-    if walk.preview is not None:
-        last = walk.choices
-        target = forms.likely_target(walk.preview) if last is None else last.target
-        by = likely_group(walk.preview, target) if last is None else last.by or ""
+    if project.preview is not None:
+        last = project.choices
+        target = forms.likely_target(project.preview) if last is None else last.target
+        by = likely_group(project.preview, target) if last is None else last.by or ""
         values = {
-            "preview": walk.preview,
-            "columns": walk.preview.columns[: forms.MAX_SHOWN],
+            "preview": project.preview,
+            "columns": project.preview.columns[: forms.MAX_SHOWN],
             "uses": forms.uses,
             "used": forms.used,
             "target": target,
             "by": by,
-            "weight": forms.likely_weight(walk.preview) if last is None else last.weight or "",
+            "weight": forms.likely_weight(project.preview) if last is None else last.weight or "",
             "methods": catalog(),
             "budgets": BUDGETS,
             "n_classes": (MIN_CLASSES, MAX_LABELS),
             "last": last,
         }
     reading = {"encodings": forms.ENCODINGS, "quotings": forms.QUOTING}
-    return _step(site, walk, "table.html", **reading, **({"preview": None} | values))
+    return _step(site, project, "table.html", **reading, **({"preview": None} | values))
 
 
-async def model(request: Request, site: Site, walk: Walk) -> Response:
-    """State what the model can do."""
-    if walk.fitted is None:
-        return go(walk, "/table") if walk.table is not None else _step(site, walk, "failed.html")
+async def model(request: Request, site: Site, project: Project) -> Response:
+    """Show the quality of the model."""
+    if project.fitted is None:
+        return redirect(project, "/table") if project.table is not None else _step(site, project, "failed.html")
     command = (
         ""
-        if walk.table is None or walk.choices is None
-        else commands.fit_command(walk.table, walk.choices, commands.MODEL)
+        if project.table is None or project.choices is None
+        else commands.fit_command(project.table, project.choices, commands.MODEL)
     )
-    return _step(site, walk, "model.html", command=command)
+    return _step(site, project, "model.html", command=command)
 
 
-async def new(request: Request, site: Site, walk: Walk) -> Response:
-    """Ask for the table to estimate, and what is wanted of it."""
-    if walk.fitted is None:
-        return go(walk, walk.step)
+async def new(request: Request, site: Site, project: Project) -> Response:
+    """Show the forms for the table to estimate and its groups."""
+    if project.fitted is None:
+        return redirect(project, project.step)
     values: dict[str, Any] = {"preview": None}
-    if walk.sample is not None and walk.sample_preview is not None:
-        preview, asked = walk.sample_preview, walk.asked
-        by = asked.by or ((likely_group(preview),) if walk.answer is None else ())
+    if project.sample is not None and project.sample_preview is not None:
+        preview, options = project.sample_preview, project.options
+        by = options.by or ((likely_group(preview),) if project.answer is None else ())
         values = {
             "preview": preview,
             "groups": forms.columns_of(preview),
             "periods": forms.periods_of(preview),
             "by": [*by, "", ""][:2],
             "levels": [f"{level:g}" for level in forms.LEVELS],
-            "level": f"{asked.level:g}",
+            "level": f"{options.level:g}",
         }
     reading = {"encodings": forms.ENCODINGS, "quotings": forms.QUOTING, "max_file": MAX_FILE >> 30}
-    return _step(site, walk, "new.html", **reading, **values)
+    return _step(site, project, "new.html", **reading, **values)
 
 
-async def results(request: Request, site: Site, walk: Walk) -> Response:
-    """Show the estimates of the groups that are wanted."""
-    if walk.answer is None or walk.sample is None:
-        return go(walk, walk.step)
-    estimates = walk.answer.estimates
+async def results(request: Request, site: Site, project: Project) -> Response:
+    """Show the estimates of the selected groups."""
+    if project.answer is None or project.sample is None:
+        return redirect(project, project.step)
+    estimates = project.answer.estimates
     wanted = views.Wanted.of(request.query_params, estimates.classes)
     which = views.positions(estimates, wanted)
     number = request.query_params.get("page", "1")
     last = max(1, -(-len(which) // views.PER_PAGE))
     page = min(max(int(number) if number.isdecimal() and len(number) < 8 else 1, 1), last)
     shown = which[(page - 1) * views.PER_PAGE : page * views.PER_PAGE]
-    compared, values = walk.compared, {}
+    compared, values = project.compared, {}
     if compared is not None:
         groups = [] if compared.estimates.keys is None else compared.estimates.keys.labels()
         estimand = compared.comparison.estimand
         values = {
             "compared_names": groups,
-            "compare_command": commands.compare_command(walk.sample, walk.asked, groups, estimand, commands.MODEL),
+            "compare_command": commands.compare_command(
+                project.sample, project.options, groups, estimand, commands.MODEL
+            ),
         }
     return _step(
         site,
-        walk,
+        project,
         "results.html",
         estimates=estimates,
         rows=views.Rows.of(estimates, shown),
         wanted=wanted,
         query=request.url.query,
         left_out=views.drawn(which, wanted)[1],
-        pictures={
-            "trend": f"/w/{walk.key}/trend.svg",
-            "estimates": f"/w/{walk.key}/picture.svg?{request.url.query}",
-            "comparison": f"/w/{walk.key}/comparison.svg",
+        figures={
+            "trend": f"/w/{project.key}/trend.svg",
+            "estimates": f"/w/{project.key}/estimates.svg?{request.url.query}",
+            "comparison": f"/w/{project.key}/comparison.svg",
         },
         n_wanted=len(which),
         page=page,
         last=last,
         fits=views.fit_counts(estimates),
-        command=commands.predict_command(walk.sample, walk.asked, commands.MODEL),
+        command=commands.predict_command(project.sample, project.options, commands.MODEL),
         **values,
     )

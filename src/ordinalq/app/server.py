@@ -30,8 +30,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ordinalq._utils.parallel import try_lock
 from ordinalq.app import actions, jobs, pages, work
 from ordinalq.app.pages import HERE, Site
-from ordinalq.app.sessions import Session, Sessions, Walk
-from ordinalq.app.uploads import Refused
+from ordinalq.app.sessions import Project, Session, Sessions
+from ordinalq.app.uploads import RequestError
 
 # Access control.
 
@@ -42,24 +42,24 @@ HEADERS = {
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Other sites learn nothing; our own forms say where they come from, which "no-referrer" would forbid.
+    # Other sites receive no referrer. "no-referrer" would remove the origin of our forms.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
-# A link from elsewhere brings no strict cookie along, not even over a redirection: the page goes on by itself.
-ENTERED = '<!DOCTYPE html><title>ordinalq</title><meta http-equiv="refresh" content="0; url=/"><a href="/">Go on</a>'
-NO_ENTRY = "This page is private: open the address that `ordinalq app` has printed, with its token.\n"
+# Browsers do not send a strict cookie after a link from another site, so this page reloads by itself.
+ENTERED = '<!DOCTYPE html><title>ordinalq</title><meta http-equiv="refresh" content="0; url=/"><a href="/">Continue</a>'
+NO_ENTRY = "Access denied. Open the address that `ordinalq app` printed, including its token.\n"
 
 
 class Guard:
-    """Refuses what does not come from the page itself, and adds the headers that keep the browser from helping others.
+    """Middleware that rejects foreign requests and adds security headers.
 
-    A request must name this host (a foreign name that leads here is DNS rebinding), carry the cookie of a session, and
-    come from a page of ours or from the address bar; what changes anything must say its origin. The token in the
-    address is exchanged for the cookie.
+    A request must have this host (another one may be DNS rebinding) and the cookie of a session. It must come from the
+    web app or from the address bar. A POST request must have an origin. The token in the URL is exchanged for the
+    cookie.
     """
 
     def __init__(self, app: ASGIApp, sessions: Sessions, port: int, token: str) -> None:
@@ -67,11 +67,11 @@ class Guard:
         self.sessions = sessions
         self.token = token
         self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
-        # Cookies know no ports: another page on this machine must not overwrite ours.
+        # Cookies are shared between ports: the name keeps other programs from overwriting ours.
         self.cookie = f"ordinalq-{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or hand it on."""
+        """Reject a request or pass it on."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -85,7 +85,7 @@ class Guard:
             await send(message)
 
         request = Request(scope, receive)
-        answer = self._refused(request) or self._entered(request)
+        answer = self._rejection(request) or self._exchange_token(request)
         if answer is None:
             session = self.sessions.get(request.cookies.get(self.cookie, ""))
             if session is not None:
@@ -95,48 +95,48 @@ class Guard:
             answer = PlainTextResponse(NO_ENTRY, 403)
         await answer(scope, receive, guarded)
 
-    def _refused(self, request: Request) -> Response | None:
-        """Raise an error for requests for another host, or from another page."""
+    def _rejection(self, request: Request) -> Response | None:
+        """Return the response to a request with a wrong host or origin, else None."""
         headers: Headers = request.headers
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
-            return PlainTextResponse("Wrong host.\n", 403)
+            return PlainTextResponse("Invalid host.\n", 403)
         own = f"http://{hosts[0]}"
         if request.method not in ("GET", "HEAD", "POST"):
-            return PlainTextResponse("No such method.\n", 405)
+            return PlainTextResponse("Method not allowed.\n", 405)
         if any(origin != own for origin in origins) or (request.method == "POST" and len(origins) != 1):
-            return PlainTextResponse("Wrong origin.\n", 403)
+            return PlainTextResponse("Invalid origin.\n", 403)
         site = headers.get("sec-fetch-site", "none")
         if site not in ("none", "same-origin") and not (request.method == "GET" and self._has_token(request)):
-            return PlainTextResponse("Wrong origin.\n", 403)
+            return PlainTextResponse("Invalid origin.\n", 403)
         return None
 
     def _has_token(self, request: Request) -> bool:
         given = request.query_params.get("token", "")
         return request.url.path == "/" and secrets.compare_digest(given.encode(), self.token.encode())
 
-    def _entered(self, request: Request) -> Response | None:
-        """Exchange the token for a cookie; who has one keeps it."""
+    def _exchange_token(self, request: Request) -> Response | None:
+        """Exchange the token for a cookie; a valid cookie is kept."""
         if request.method != "GET" or not self._has_token(request):
             return None
         response = HTMLResponse(ENTERED)
         if self.sessions.get(request.cookies.get(self.cookie, "")) is None:
             try:
                 key = self.sessions.begin()
-            except Refused as error:
+            except RequestError as error:
                 return PlainTextResponse(f"{error}\n", error.status)
             response.set_cookie(self.cookie, key, httponly=True, samesite="strict", path="/")
         return response
 
 
-# The application: which address leads where.
+# The application and its routes.
 
 
-Endpoint = Callable[[Request, Site, Walk], Awaitable[Response]]
+Endpoint = Callable[[Request, Site, Project], Awaitable[Response]]
 
 
 def build(folder: Path, port: int, token: str) -> Starlette:
-    """Return the application, served on this port: requests for another are refused, as are browsers without the token.
+    """Return the application for this port and token.
 
     The private folder has all files of all sessions, and is emptied at the end.
     """
@@ -151,34 +151,34 @@ def build(folder: Path, port: int, token: str) -> Starlette:
 
     guard = Middleware(Guard, sessions=site.sessions, port=port, token=token)
     app = Starlette(routes=_routes(site), middleware=[guard], lifespan=lifespan)
-    app.add_exception_handler(404, lambda request, error: _problem(site, "No such page.", 404))
+    app.add_exception_handler(404, lambda request, error: _problem(site, "Page not found.", 404))
     app.state.site = site
     return app
 
 
-def _problem(site: Site, text: str, status: int, walk: Walk | None = None) -> Response:
-    return site.page("problem.html", status, problem=text, walk=walk)
+def _problem(site: Site, text: str, status: int, project: Project | None = None) -> Response:
+    return site.page("problem.html", status, problem=text, project=project)
 
 
 def _routes(site: Site) -> list[BaseRoute]:
-    def free(endpoint: Callable[[Request, Site, Session], Awaitable[Response]]) -> Any:
-        """Give an endpoint of no walk what it needs."""
+    def session_route(endpoint: Callable[[Request, Site, Session], Awaitable[Response]]) -> Any:
+        """Return the route of an endpoint without a project."""
 
         async def answer(request: Request) -> Response:
             return await _answered(endpoint(request, site, request.state.session), site, None)
 
         return answer
 
-    def walking(endpoint: Endpoint, while_busy: Endpoint | None = None) -> Any:
-        """Give an endpoint of a walk what it needs; the walks of others do not exist."""
+    def project_route(endpoint: Endpoint, while_busy: Endpoint | None = None) -> Any:
+        """Return the route of an endpoint of a project of this session."""
 
         async def answer(request: Request) -> Response:
-            walk = request.state.session.walks.get(request.path_params["key"])
-            if walk is None:
-                return _problem(site, "This work does not exist, or was deleted.", 404)
-            walk.settle()
-            chosen = while_busy if walk.is_busy and while_busy is not None else endpoint
-            return await _answered(chosen(request, site, walk), site, walk)
+            project = request.state.session.projects.get(request.path_params["key"])
+            if project is None:
+                return _problem(site, "This project does not exist or was deleted.", 404)
+            project.settle()
+            chosen = while_busy if project.is_busy and while_busy is not None else endpoint
+            return await _answered(chosen(request, site, project), site, project)
 
         return answer
 
@@ -193,7 +193,7 @@ def _routes(site: Site) -> list[BaseRoute]:
         "/job": pages.job,
         "/file/{name}": actions.file,
         "/report.html": actions.report,
-        "/{name}.{kind}": actions.picture,
+        "/{name}.{kind}": actions.figure,
     }
     posts = {
         "/read": actions.read,
@@ -207,28 +207,31 @@ def _routes(site: Site) -> list[BaseRoute]:
     }
     ends = {"/cancel": actions.cancel, "/delete": actions.delete}
     return [
-        Route("/", free(pages.home)),
-        Route("/upload", free(actions.upload), methods=["POST"]),
-        Route("/example", free(actions.example), methods=["POST"]),
-        *(Route(f"/w/{{key}}{path}", walking(endpoint, pages.working)) for path, endpoint in steps.items()),
-        *(Route(f"/w/{{key}}{path}", walking(endpoint)) for path, endpoint in files.items()),
-        *(Route(f"/w/{{key}}{path}", walking(one, actions.busy), methods=["POST"]) for path, one in posts.items()),
-        *(Route(f"/w/{{key}}{path}", walking(one), methods=["POST"]) for path, one in ends.items()),
+        Route("/", session_route(pages.home)),
+        Route("/upload", session_route(actions.upload), methods=["POST"]),
+        Route("/example", session_route(actions.example), methods=["POST"]),
+        *(Route(f"/w/{{key}}{path}", project_route(endpoint, pages.working)) for path, endpoint in steps.items()),
+        *(Route(f"/w/{{key}}{path}", project_route(endpoint)) for path, endpoint in files.items()),
+        *(
+            Route(f"/w/{{key}}{path}", project_route(one, actions.busy), methods=["POST"])
+            for path, one in posts.items()
+        ),
+        *(Route(f"/w/{{key}}{path}", project_route(one), methods=["POST"]) for path, one in ends.items()),
         Mount("/static", StaticFiles(directory=HERE / "static")),
     ]
 
 
-async def _answered(answer: Awaitable[Response], site: Site, walk: Walk | None) -> Response:
-    """Return the answer, or say why there is none; a browser that has gone needs none."""
+async def _answered(answer: Awaitable[Response], site: Site, project: Project | None) -> Response:
+    """Return the response, or a page with the error message."""
     try:
         return await answer
-    except Refused as error:
-        return _problem(site, str(error), error.status, walk)
+    except RequestError as error:
+        return _problem(site, str(error), error.status, project)
     except ClientDisconnect:
         return Response(status_code=400)
 
 
-# Only this machine: the page has no users, no passwords and no encryption.
+# Local only: the web app has no users, passwords or encryption.
 HOST = "127.0.0.1"
 PREFIX = "ordinalq-app-"
 LOCK = "lock"
@@ -236,7 +239,7 @@ LOCK = "lock"
 LONGEST_FOLDER = 80
 # Requests at the same time; a browser makes a handful.
 MAX_REQUESTS = 64
-# Seconds that requests under way are given at the end.
+# Seconds for open requests at the end.
 PATIENCE = 2
 # Seconds within which the headers of a request must arrive, and within which some of its body must.
 HEADER_SECONDS = 10.0
@@ -244,13 +247,13 @@ BODY_SECONDS = 30.0
 
 
 class Connection(H11Protocol):
-    """A connection that is closed if it stays silent, or if newer ones need its place.
+    """Connection that is closed if it is idle or if newer ones need its place.
 
     Neither is done by uvicorn: connections without a request would count as requests until their client closes them.
     """
 
     def connection_made(self, transport: Any) -> None:
-        """Start waiting for a request; close the connection that has waited longest if there are too many."""
+        """Wait for a request; close the longest idle connection if there are too many."""
         super().connection_made(transport)
         self._wait()
         self._timer = self.loop.call_later(1, self._check)
@@ -264,7 +267,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take data; those of a body show that the client is there, single bytes of headers do not."""
+        """Receive data; data of a body restart the timer."""
         super().data_received(data)
         if self.conn.their_state is h11.SEND_BODY:
             self._wait()
@@ -288,7 +291,7 @@ class Connection(H11Protocol):
         self.since = self.loop.time()
 
     def _check(self) -> None:
-        """Close the connection if the client owes something for too long; look again after a second."""
+        """Close the connection after its time limit; check again after a second."""
         is_sending = self.conn.their_state is h11.SEND_BODY and not self.flow.read_paused
         limit = HEADER_SECONDS if self.is_waiting else BODY_SECONDS if is_sending else math.inf
         if self.loop.time() - self.since > limit:
@@ -298,7 +301,7 @@ class Connection(H11Protocol):
 
 
 def settings(app: Starlette) -> uvicorn.Config:
-    """Return how the application is served."""
+    """Return the settings of the server."""
     return uvicorn.Config(
         app,
         http=Connection,
@@ -312,16 +315,19 @@ def settings(app: Starlette) -> uvicorn.Config:
     )
 
 
-def serve(port: int, say: Callable[[str], object], *, browser: bool = True) -> None:
-    """Serve the page until the program is ended; port 0 takes a free one, `say` is told the address with the token."""
+def serve(port: int, announce: Callable[[str], object], *, browser: bool = True) -> None:
+    """Serve the web app until the program ends.
+
+    Port 0 selects a free port. `announce` is called with the address, which contains the token.
+    """
     with _listening(port) as listening, private_folder() as folder:
         port = listening.getsockname()[1]
         token = secrets.token_urlsafe(24)
         config = settings(build(folder, port, token))
         address = f"http://{HOST}:{port}/?token={token}"
-        say(address)
-        # The first process takes seconds to import everything: before it is needed.
-        threading.Thread(target=jobs.run, args=(work.warm, {}), daemon=True).start()
+        announce(address)
+        # The first process imports everything, which takes seconds.
+        threading.Thread(target=jobs.run, args=(work.preload, {}), daemon=True).start()
         if browser:
             threading.Timer(0.5, webbrowser.open, (address,)).start()
         uvicorn.Server(config).run(sockets=[listening])
@@ -337,13 +343,16 @@ def _listening(port: int) -> Iterator[socket.socket]:
             listening.bind((HOST, port))
             listening.listen()  # a browser that is faster than we are waits
         except OSError as error:
-            raise ValueError(f"port {port} cannot be used ({error.strerror}): give another one.") from error
+            raise ValueError(f"port {port} cannot be used ({error.strerror}). Use another port.") from error
         yield listening
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """Give a folder that nobody else can read, and remove it; also those of servers that were killed."""
+    """Yield a folder readable only by this user, and remove it at the end.
+
+    Folders of servers that were killed are removed too.
+    """
     for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         _remove_left(old)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -364,7 +373,7 @@ def private_folder() -> Iterator[Path]:
 
 
 def _remove_left(old: Path) -> None:
-    """Remove the folder of a server that is no more; its lock is free."""
+    """Remove the folder of a server that has ended: its lock is free."""
     if old.is_symlink() or not (old / LOCK).is_file() or (hasattr(os, "getuid") and old.stat().st_uid != os.getuid()):
         return
     lock = try_lock(old / LOCK)

@@ -1,4 +1,4 @@
-"""Sessions of browsers and their projects, and messages in the words of the web app."""
+"""Sessions of browsers, their projects, and messages of the web app."""
 
 import re
 import secrets
@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ordinalq.app.jobs import CANCELLED, FAILED, RUNNING, Job
-from ordinalq.app.uploads import SENT, Refused
-from ordinalq.app.work import Answer, Asked, Choices, Compared, Fitted, Planned, Table
+from ordinalq.app.uploads import SENT, RequestError
+from ordinalq.app.work import Answer, Choices, Compared, Fitted, Planned, PredictOptions, Table
 from ordinalq.tables.preview import TablePreview
 
-# Messages of the library in the words of the page: what it calls parameters are fields here.
-
-
-# Parameters as messages write them, and what the page calls them.
+# Parameters in messages of the library, and their names in the web app.
 WORDS = {
-    r"skip_unlabelled=True": "the tick that leaves out rows without a class",
+    r"skip_unlabelled=True": "the check box that skips rows without a class",
     r"(?:give )?all (?:of them|classes) in (?:ascending )?order, classes=\[\.\.\.\]": "put the classes in order",
     r"(?:name it in )?classes=\[\.\.\.\]": "put the classes in order",
     r"name (?:it|the column|some|other columns) (?:in|with) (?:(?:features|text|categories)=\[\.\.\.\](?: or )?)+": (
@@ -27,35 +24,35 @@ WORDS = {
     r"(?:features|text|categories)=\[\.\.\.\]": "what the columns are used as",
     r"(?:give )?quoting='none'": "choose that quotes are plain characters",
     r"name its format with dates=\{[^}]*\}": "write them as 2024-01-31",
-    r"if you know who made them, [^;]*trusted=\[\.\.\.\]": "only the command line can be told to trust them",
+    r"if you know who made them, [^;]*trusted=\[\.\.\.\]": "only the command line can load them",
 }
 
 
-def on_page(message: str) -> str:
-    """Return a message in the words of the page.
+def with_app_names(message: str) -> str:
+    """Return a message with the names of the web app.
 
-    >>> on_page("fill it, or use skip_unlabelled=True.")
-    'fill it, or use the tick that leaves out rows without a class.'
-    >>> on_page("is no text; name it in text=[...] or categories=[...] to keep it")
-    'is no text; choose what the column is used as to keep it'
+    >>> with_app_names("fill it, or use skip_unlabelled=True.")
+    'fill it, or use the check box that skips rows without a class.'
+    >>> with_app_names("is not text; name it in text=[...] or categories=[...] to keep it")
+    'is not text; choose what the column is used as to keep it'
     """
     for pattern, words in WORDS.items():
         message = re.sub(pattern, words, message)
     return message
 
 
-# Each browser that was given the token has a session; more are a mistake, or an attack.
+# Each browser with the token has a session.
 MAX_SESSIONS = 50
-MAX_WALKS = 20
-# Pieces of work at the same time, of all sessions together.
+MAX_PROJECTS = 20
+# Jobs at the same time, of all sessions together.
 MAX_JOBS = 4
-# What is found from a model, and from estimates: another one makes it outdated.
+# Results that depend on a model and on estimates.
 FROM = {"fitted": ("answer", "compared", "planned"), "answer": ("compared", "planned")}
-BUSY = "this work is not done yet: wait for it, or cancel it."
+BUSY = "a job of this project is running. Wait for it or cancel it."
 
 
-class Walk:
-    """One way from a labelled table to estimates: its files, what was chosen, what was found, and the work under way.
+class Project:
+    """Project from a labelled table to estimates: files, choices, results and job.
 
     Its folder is made here and removed by :meth:`end`.
     """
@@ -64,7 +61,7 @@ class Walk:
         self.key = folder.name
         self.folder = folder
         folder.mkdir(mode=0o700)
-        self.title = "New work"
+        self.title = "New project"
         self.step = "/table"
         self.table: Table | None = None
         self.preview: TablePreview | None = None
@@ -73,7 +70,7 @@ class Walk:
         self.fitted: Fitted | None = None
         self.sample: Table | None = None
         self.sample_preview: TablePreview | None = None
-        self.asked = Asked()
+        self.options = PredictOptions()
         self.answer: Answer | None = None
         self.compared: Compared | None = None
         self.planned: Planned | None = None
@@ -87,23 +84,23 @@ class Walk:
         self._lock = threading.Lock()
 
     def begin(self, title: str, work: Callable[..., Any], arguments: dict[str, Any], *keep: str, step: str) -> None:
-        """Start a piece of work, one at a time; its result, or each part of it, is kept as an attribute.
+        """Start a job; its results are stored in the attributes `keep`.
 
-        If all goes well, it leads to a step.
+        Only one job runs at a time. If it succeeds, the project moves to `step`.
         """
         with self._lock:
             if self.is_busy:
-                raise Refused(BUSY, 409)
+                raise RequestError(BUSY, 409)
             self.problem, self.notes = "", []
             self.job, self._keep, self._next = Job(title, work, arguments), keep, step
 
     @property
     def is_busy(self) -> bool:
-        """Whether work is under way."""
+        """Whether a job is running."""
         return self.job is not None and self.job.state == RUNNING
 
     def settle(self) -> None:
-        """Take the result of work that has ended since the last look."""
+        """Store the result of a job that has ended."""
         with self._lock:
             job = self.job
             if job is None or job.state == RUNNING:
@@ -112,7 +109,7 @@ class Walk:
             if job.state == FAILED:
                 self.problem = job.problem
             elif job.state == CANCELLED:
-                self.problem = "cancelled."
+                self.problem = "the job was cancelled."
             else:
                 found = (job.result,) if len(self._keep) == 1 else job.result
                 outdated = [later for name in self._keep for later in FROM.get(name, ())]
@@ -121,56 +118,56 @@ class Walk:
             self._tidy()
 
     def cancel(self) -> None:
-        """Stop the work under way."""
+        """Stop the running job."""
         if self.job is not None:
             self.job.cancel()
             self.job.wait(5)
 
     def shown(self, message: str) -> str:
-        """Return a message in the words of the page, in which files have the names that the user gave them."""
+        """Return a message with the names of the web app and of uploaded files."""
         for table in (*self._tables(), *self.ready.values()):
             message = message.replace(str(table.path), table.shown)
-        return on_page(message.replace(str(self.model), "the model").replace(f"{self.folder}/", ""))
+        return with_app_names(message.replace(str(self.model), "the model").replace(f"{self.folder}/", ""))
 
     def _tables(self) -> list[Table]:
-        """Return the tables of the walk, and those of labels that have come back."""
+        """Return the tables of the project, and tables with returned labels."""
         tables = [table for table in (self.table, self.sample) if table is not None]
         return tables + [labels for table in tables for labels, _ in table.returned]
 
     def _tidy(self) -> None:
-        """Remove tables that are needed no more: replaced, refused, or of work that failed."""
+        """Remove files that are no longer needed."""
         kept = {table.path for table in self._tables()} | {self.model}
         for path in self.folder.glob(f"{SENT}*"):
             if path not in kept:
                 path.unlink(missing_ok=True)
 
     def end(self) -> None:
-        """Stop the work and remove the files."""
+        """Stop the job and remove the files."""
         self.cancel()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Session:
-    """The walks of one browser."""
+    """Projects of one browser."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(mode=0o700)
-        self.walks: dict[str, Walk] = {}
+        self.projects: dict[str, Project] = {}
 
-    def begin(self) -> Walk:
-        """Start a walk."""
-        if len(self.walks) >= MAX_WALKS:
-            raise Refused(f"there are {MAX_WALKS} pieces of work already: delete one of them first.", 429)
-        walk = Walk(self.folder / secrets.token_hex(16))
-        self.walks[walk.key] = walk
-        return walk
+    def begin(self) -> Project:
+        """Start a project."""
+        if len(self.projects) >= MAX_PROJECTS:
+            raise RequestError(f"a session can have at most {MAX_PROJECTS} projects. Delete one first.", 429)
+        project = Project(self.folder / secrets.token_hex(16))
+        self.projects[project.key] = project
+        return project
 
     def end(self, key: str) -> None:
-        """End a walk."""
-        walk = self.walks.pop(key, None)
-        if walk is not None:
-            walk.end()
+        """End a project."""
+        project = self.projects.pop(key, None)
+        if project is not None:
+            project.end()
 
 
 class Sessions:
@@ -183,7 +180,9 @@ class Sessions:
     def begin(self) -> str:
         """Start a session and return its key, which is the cookie."""
         if len(self._sessions) >= MAX_SESSIONS:
-            raise Refused("there are too many sessions: start `ordinalq app` again.", 429)
+            raise RequestError(
+                f"the web app can have at most {MAX_SESSIONS} sessions. Start `ordinalq app` again.", 429
+            )
         key = secrets.token_urlsafe(32)
         self._sessions[key] = Session(self.folder / secrets.token_hex(16))
         return key
@@ -193,13 +192,16 @@ class Sessions:
         return self._sessions.get(key)
 
     def check_jobs(self) -> None:
-        """Raise an error if too much work runs at the same time."""
-        if sum(walk.is_busy for session in self._sessions.values() for walk in session.walks.values()) >= MAX_JOBS:
-            raise Refused(f"{MAX_JOBS} pieces of work are under way already: wait for one of them.", 429)
+        """Raise RequestError if too many jobs are running."""
+        if (
+            sum(project.is_busy for session in self._sessions.values() for project in session.projects.values())
+            >= MAX_JOBS
+        ):
+            raise RequestError(f"{MAX_JOBS} jobs are running. Wait for one of them.", 429)
 
     def end(self) -> None:
-        """Stop all work and remove all files."""
+        """Stop all jobs and remove all files."""
         for session in self._sessions.values():
-            for key in list(session.walks):
+            for key in list(session.projects):
                 session.end(key)
         self._sessions.clear()

@@ -21,7 +21,7 @@ from ordinalq.io.files import BINARY, ENDINGS, packing
 # One file, and all files of a server together.
 MAX_FILE = 8 << 30
 MAX_STORED = 32 << 30
-# So much of the disk stays free.
+# Bytes of the disk that stay free.
 SPARE = 1 << 30
 # A form without files: names of columns and of classes.
 MAX_FORM = 1 << 20
@@ -31,12 +31,12 @@ MAX_HEADER = 4096
 MODEL = "oq"
 # Beginning of the names of tables and models that were sent.
 SENT = "upload-"
-# Free space is checked again after this many bytes: others send, too.
+# Free space is checked again after this many bytes.
 CHECKED = 64 << 20
 
 
-class Refused(ValueError):
-    """What a browser sent cannot be taken; `status` is that of the answer."""
+class RequestError(ValueError):
+    """Invalid request of a browser; `status` is the status of the response."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -46,20 +46,20 @@ class Refused(ValueError):
 async def form(request: Request) -> dict[str, list[str]]:
     """Return the fields of a form without files."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/x-www-form-urlencoded":
-        raise Refused("expected a form.", 415)
+        raise RequestError("the request must be a form.", 415)
     body = bytearray()
     async for block in request.stream():
         body += block
         if len(body) > MAX_FORM:
-            raise Refused(f"a form may have at most {MAX_FORM:,} bytes.", 413)
+            raise RequestError(f"a form may have at most {MAX_FORM:,} bytes.", 413)
     try:
         return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError as error:  # too many fields, or no text
-        raise Refused("the form cannot be read.") from error
+        raise RequestError("the form is not valid.") from error
 
 
 def ending_of(name: str) -> str:
-    """Return the ending that a file is stored under, which says its format.
+    """Return the file extension under which an upload is stored.
 
     >>> ending_of("Reviews.CSV.gz"), ending_of("../../x.parquet"), ending_of("model.oq")
     ('.csv.gz', '.parquet', '.oq')
@@ -67,14 +67,14 @@ def ending_of(name: str) -> str:
     packed = packing(name)
     last = name.lower().removesuffix(packed).rpartition(".")[2]
     if last not in (*ENDINGS, MODEL) or (packed and ENDINGS.get(last, MODEL) in (*BINARY, MODEL)):
-        raise Refused(
+        raise RequestError(
             f"{shown_name(name)}: expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet (text also as .gz).", 415
         )
     return f".{last}{packed}"
 
 
 def shown_name(name: str) -> str:
-    r"""Return what a user calls a file, fit to be shown.
+    r"""Return the name of an uploaded file for display.
 
     >>> shown_name("C:\\Users\\me\\reviews.csv"), shown_name("../../etc/passwd")
     ('reviews.csv', 'passwd')
@@ -83,7 +83,7 @@ def shown_name(name: str) -> str:
 
 
 class _Sink:
-    """Takes the parts of a form as they come: the file goes to the disk, other fields are ignored."""
+    """Stores the file of a form on disk as it arrives; ignores other fields."""
 
     def __init__(self, folder: Path, room: Callable[[], int]) -> None:
         self.folder = folder
@@ -96,7 +96,7 @@ class _Sink:
         self.complete = False
 
     def callbacks(self) -> Any:
-        """Return what the parser calls."""
+        """Return the callbacks of the parser."""
         return {
             "on_part_begin": self._begin,
             "on_header_field": partial(self._on_header, 0),
@@ -115,7 +115,7 @@ class _Sink:
         """Take a piece of the name of a header, or of its value."""
         self._n_header += end - start
         if self._n_header > MAX_HEADER:
-            raise Refused("the form cannot be read.")
+            raise RequestError("the form is not valid.")
         self._header[which] += data[start:end]
 
     def _end_header(self) -> None:
@@ -130,12 +130,12 @@ class _Sink:
             return
         name = options[b"filename"].decode("utf-8", "replace")
         if not name:
-            raise Refused("choose a file first.")
+            raise RequestError("choose a file first.")
         if self.upload is not None:
-            raise Refused("one file at a time.")
+            raise RequestError("only one file can be uploaded at a time.")
         path = self.folder / f"{SENT}{secrets.token_hex(8)}{ending_of(name)}"
         self.upload = Table(path, shown_name(name))
-        # Nobody else on this machine may read it.
+        # Readable only by this user.
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         self._stream = os.fdopen(os.open(path, how, 0o600), "wb")
 
@@ -144,11 +144,13 @@ class _Sink:
             return
         self._written += end - start
         if self._written > MAX_FILE:
-            raise Refused(f"a file may have at most {MAX_FILE >> 30} GB.", 413)
+            raise RequestError(f"a file may have at most {MAX_FILE >> 30} GB.", 413)
         if self._written > self._limit:
             room = self.room()
             if room < end - start:
-                raise Refused("there is no room for this file: delete other work first, or make room on the disk.", 413)
+                raise RequestError(
+                    "the disk has too little space for this file. Delete other projects, or free space.", 413
+                )
             self._limit = self._written - (end - start) + min(room, CHECKED)
         self._stream.write(data[start:end])
 
@@ -163,16 +165,16 @@ class _Sink:
 
 
 async def receive(request: Request, folder: Path, stored: Path) -> Table:
-    """Stream the file of a form ``multipart/form-data`` into a private folder, where it gets a random name.
+    """Store the file of a multipart form in a private folder under a random name.
 
-    What is refused or cut off leaves nothing behind; `stored` is the folder of all files, whose size has a limit too.
+    Invalid and incomplete uploads are removed. `stored` is the folder of all files, whose size is limited.
     """
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
-        raise Refused("expected a form with a file.", 415)
+        raise RequestError("the request must be a form with a file.", 415)
     announced = request.headers.get("content-length", "0")
     if announced.isdigit() and int(announced) > MAX_FILE + MAX_FORM:
-        raise Refused(f"a file may have at most {MAX_FILE >> 30} GB.", 413)
+        raise RequestError(f"a file may have at most {MAX_FILE >> 30} GB.", 413)
     sink, whole = _Sink(folder, lambda: room_for(stored)), False
     try:
         parser = MultipartParser(options[b"boundary"], sink.callbacks())
@@ -180,16 +182,16 @@ async def receive(request: Request, folder: Path, stored: Path) -> Table:
             # Writing may take as long as the disk takes.
             await run_in_threadpool(parser.write, block)
         if not sink.complete:
-            raise Refused("the file was cut off.")
+            raise RequestError("the file was cut off.")
         whole = True
     except FormParserError as error:
-        raise Refused("the form cannot be read.") from error
+        raise RequestError("the form is not valid.") from error
     finally:
         sink.close()
         if not whole and sink.upload is not None:
             sink.upload.path.unlink(missing_ok=True)
     if sink.upload is None:
-        raise Refused("choose a file first.")
+        raise RequestError("choose a file first.")
     return sink.upload
 
 

@@ -7,14 +7,14 @@ import numpy as np
 from ordinalq._utils.validation import Array, Index
 from ordinalq.inference.estimates import Estimates, largest_first
 
-# Groups on one page, and in one picture, as :func:`ordinalq.plot.distributions` draws them.
-PER_PAGE, PER_PICTURE = 50, 30
-# A small picture: width of a bar with its gap, and height, in its own units.
+# Groups on one page and in one figure, as :func:`ordinalq.plot.distributions` draws them.
+PER_PAGE, PER_FIGURE = 50, 30
+# A small plot: distance and width of bars, and height, in its units.
 STEP, BAR, HEIGHT = 14, 10, 40
 
 
 class Wanted(NamedTuple):
-    """Which groups are shown: in which order, with which words in their name, and with how many items."""
+    """Selection of groups: order, text in the name, minimum number of items."""
 
     sort: str = ""
     find: str = ""
@@ -22,7 +22,7 @@ class Wanted(NamedTuple):
 
     @classmethod
     def of(cls, query: Any, classes: Array) -> "Wanted":
-        """Read it from the address; what is no choice is ignored."""
+        """Read the selection from the URL; invalid values are ignored."""
         sort = query.get("sort", "")
         known = ["items", "mean", "-mean", *(str(label) for label in classes)]
         least = query.get("least", "1")
@@ -31,7 +31,7 @@ class Wanted(NamedTuple):
 
 
 def positions(estimates: Estimates, wanted: Wanted) -> Index:
-    """Return the groups that are wanted, in order, as positions among all."""
+    """Return the positions of the selected groups in order."""
     kept = np.flatnonzero(estimates.n_items >= wanted.least)
     if wanted.find and estimates.keys is not None:
         names = estimates.keys.labels()
@@ -43,18 +43,18 @@ def positions(estimates: Estimates, wanted: Wanted) -> Index:
 
 
 def drawn(which: Index, wanted: Wanted) -> tuple[Index, str]:
-    """Return the groups that a picture is given, and what is said of those that it has no room for.
+    """Return the groups of a figure, and a text about groups that are left out.
 
-    It draws the first in an order that was asked for; otherwise it takes the largest by itself.
+    The figure has the first groups of a selected order, otherwise the largest ones.
     """
-    if len(which) <= PER_PICTURE:
+    if len(which) <= PER_FIGURE:
         return which, ""
     kind, order = ("first", " in the order below") if wanted.sort else ("largest", "")
-    return which[:PER_PICTURE] if wanted.sort else which, f", the {kind} {PER_PICTURE} of {len(which):,} groups{order}"
+    return which[:PER_FIGURE] if wanted.sort else which, f", the {kind} {PER_FIGURE} of {len(which):,} groups{order}"
 
 
 class Rows(NamedTuple):
-    """Groups that are shown: their positions among all, names and estimates, and the largest share of the pictures."""
+    """Rows of the table of groups: positions, names, estimates, scale of plots."""
 
     positions: Index
     names: list[str]
@@ -63,7 +63,7 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, estimates: Estimates, which: Index) -> "Rows":
-        """Return some of all groups; their small pictures have the same scale."""
+        """Return the rows of some groups; their plots have the same scale."""
         part = estimates.take(which)
         names = ["all rows"] * len(part) if part.keys is None else part.keys.labels()
         drawn = part.prevalences if part.bounds is None else np.maximum(part.prevalences, part.upper)
@@ -71,11 +71,11 @@ class Rows(NamedTuple):
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Width and height of a small picture, and width of a bar."""
+        """Width and height of a small plot, and width of a bar."""
         return STEP * len(self.estimates.classes), HEIGHT, BAR
 
     def bars(self, b: int) -> list[tuple[float, ...]]:
-        """Return where each bar of a small picture stands: x, top, height, and x, top and bottom of its interval."""
+        """Return x, top and height of each bar, and x, top and bottom of its interval."""
         shares, bounds = self.estimates.prevalences[b], self.estimates.bounds
         ends = (shares, shares) if bounds is None else (bounds.upper[b], bounds.lower[b])
         height, top, bottom = (np.round(HEIGHT * np.clip(p, 0, self.top) / self.top, 2) for p in (shares, *ends))
@@ -85,7 +85,7 @@ class Rows(NamedTuple):
 
 
 def fit_counts(estimates: Estimates) -> dict[str, int]:
-    """Return how many groups have which verdict of the fit."""
+    """Return the number of groups for each verdict of the fit test."""
     if estimates.fit is None:
         return {}
     values, counts = np.unique(estimates.fit, return_counts=True)

@@ -1,4 +1,4 @@
-"""Jobs of the web app: the steps of the command line by the same functions, and the built-in examples."""
+"""Jobs of the web app, by the functions of the command line, and examples."""
 
 import csv
 import os
@@ -35,15 +35,15 @@ from ordinalq.tables.model_file import ModelInfo, load_model_and_info, read_info
 from ordinalq.tables.predict import chosen, diagnoses_of, summarize_table
 from ordinalq.tables.preview import ReturnedLabels, TablePreview, preview_table
 
-# Groups of one comparison: all pairs of more say nothing.
+# Maximum number of groups in one comparison.
 MAX_COMPARED = 12
 
 
 class Table(NamedTuple):
-    """A table that was sent: where it is, what the user calls it, and how it is read.
+    """Uploaded table: path, name for display, and settings for reading.
 
-    The name is shown and never used as a path. Models that were sent come in the same way. Labels of some rows may have
-    come back, in tables of their own with a column of this name.
+    The name is never used as a path. Uploaded models have the same record. `returned` are tables with labels of some
+    rows, each with the name of the label column.
     """
 
     path: Path
@@ -54,7 +54,7 @@ class Table(NamedTuple):
     returned: "tuple[tuple[Table, str], ...]" = ()
 
     def open(self) -> Read:
-        """Open it; errors call it as the user does."""
+        """Open the table; error messages use the name of the uploaded file."""
         table = open_table(self.path, None, self.encoding, self.quoting, sheet=self.sheet)
         table.name = table.files[0].name = self.shown
         for labels, target in self.returned:
@@ -63,7 +63,7 @@ class Table(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """What a model is fitted on, as the options of the command line say it."""
+    """Options for fitting a model, named as on the command line."""
 
     target: str
     by: str | None = None
@@ -79,8 +79,8 @@ class Choices(NamedTuple):
     class_values: tuple[float, ...] = ()
 
 
-class Asked(NamedTuple):
-    """What is asked of a table: groups, and how intervals are made; `of` is "" for what suits the groups."""
+class PredictOptions(NamedTuple):
+    """Options for estimates: groups and intervals; `estimand` may be "" (automatic)."""
 
     by: tuple[str, ...] = ()
     labels: str | None = None
@@ -91,21 +91,21 @@ class Asked(NamedTuple):
 
     @property
     def in_time(self) -> bool:
-        """Whether the groups, or those of each other column, are periods of time."""
+        """Whether the last column of groups has periods of time."""
         return bool(self.by) and with_period(self.by[-1])[1] is not None
 
     @property
-    def options(self) -> IntervalOptions:
-        """Options for intervals, as on the command line: a change over time includes the rows to come."""
+    def interval_options(self) -> IntervalOptions:
+        """Options for intervals: of the population if groups are periods of time."""
         return IntervalOptions(estimand=self.estimand or ("population" if self.in_time else "sample"))
 
 
 class Fitted(NamedTuple):
-    """A model, and what is known of it.
+    """Fitted model with its description.
 
-    `quality` has what is said of the classifier, a word and a sentence each, as on the command line; `errors` (n, n)
-    has the part of each class (column) that is taken for each; `training` is what the default says of itself;
-    `unused` has the reason of each column that is not used, `rows` the counts of unusual rows.
+    `quality` has pairs of a term and a sentence about the classifier. `errors` (n, n) is its confusion matrix: the part
+    of each true class (column) that is classified as each class (row). `training` describes the default method,
+    `unused` has the reason for each unused column, `rows` the counts of unusual rows.
     """
 
     info: ModelInfo
@@ -120,61 +120,61 @@ class Fitted(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Estimates of a table, and what can be said of it as a whole."""
+    """Estimates of a table, with trend and diagnosis."""
 
     estimates: Estimates
     info: ModelInfo
     trend: Trend | None
     diagnosis: str
-    knows_groups: bool
+    has_groups: bool
     smoothed: bool
 
 
 class Planned(NamedTuple):
-    """How many rows of each group to label; `n_rows` of them have been written."""
+    """Numbers of rows to label in each group; `n_rows` of them were written."""
 
     needed: LabelsNeeded
     n_rows: int
 
 
 class Compared(NamedTuple):
-    """Some groups next to each other."""
+    """Comparison of some groups."""
 
     estimates: Estimates
     comparison: Comparison
 
 
-def warm() -> None:
-    """Do nothing: the process has imported what others need."""
+def preload() -> None:
+    """Do nothing; starting the process imports the modules."""
 
 
 def preview(table: Table, whole: bool) -> TablePreview:
-    """Look at a table."""
+    """Return a preview of a table."""
     return preview_table(table.open(), whole=whole)
 
 
 def fit(table: Table, choices: Choices, folder: Path) -> tuple[Path, Fitted]:
-    """Fit a model, and write it and the picture of its errors."""
+    """Fit a model, and write it and the figure of its errors."""
     how = choices._asdict() | {"classes": choices.classes or None, "class_values": choices.class_values or None}
     method, budget = how.pop("method"), how.pop("budget")
     parameters = {} if budget is None else {"budget": budget}
     quantifier = build_quantifier(method, parameters, groups=choices.by is not None, n_jobs=1)
     model = fit_table(table.open(), quantifier=quantifier, **how)
     out = folder / "model.oq"
-    return out, _looked(model, save_model(model, out, overwrite=True), folder / "errors.svg")
+    return out, _describe(model, save_model(model, out, overwrite=True), folder / "errors.svg")
 
 
-def look(model: Path, picture: Path) -> Fitted:
-    """Load a model that was saved, as the command line does, and draw its errors."""
-    return _looked(*load_model_and_info(model), picture)
+def load_fitted(model: Path, figure: Path) -> Fitted:
+    """Load a saved model, and draw its errors."""
+    return _describe(*load_model_and_info(model), figure)
 
 
-def _looked(model: Any, info: ModelInfo, picture: Path) -> Fitted:
-    """Return what is known of a model, and draw its errors."""
+def _describe(model: Any, info: ModelInfo, figure: Path) -> Fitted:
+    """Return the description of a model, and draw its errors."""
     quantifier, known = fitted_quantifier(model), vars(model)
     errors = _errors(quantifier)
     if errors is not None:
-        _save(plot.response_matrix(errors, [str(label) for label in info.classes]), picture, "svg")
+        _save(plot.response_matrix(errors, [str(label) for label in info.classes]), figure, "svg")
     return Fitted(
         info,
         known.get("n_items_", info.n_held_out or 0),
@@ -189,25 +189,25 @@ def _looked(model: Any, info: ModelInfo, picture: Path) -> Fitted:
 
 
 def _errors(quantifier: Quantifier) -> Floats | None:
-    """Return the part of the held-out items of each class (column) that are taken for each class (row)."""
+    """Return the confusion matrix of the held-out items, true classes in columns."""
     if quantifier.traits.input_kind != "scores" or not has_held_out(quantifier):
         return None
     S = quantifier.held_out_.S
     return class_means(np.eye(S.shape[1])[S.argmax(axis=1)], quantifier.held_out_.codes)
 
 
-def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
+def predict(model: Path, table: Table, options: PredictOptions, folder: Path) -> Answer:
     """Estimate a table, or each group of its rows, and write the result as tables."""
     loaded, info = load_model_and_info(model)
-    by = asked.by or None
+    by = options.by or None
     loaded = model_for(loaded, by)
     quantifier = fitted_quantifier(loaded)
     check_names(quantifier.classes_, names_of(by))
     tell("", 0, 10, 8)
-    how: dict[str, Any] = {"labels": asked.labels, "weight": asked.weight, "tidy_groups": asked.tidy_groups}
+    how: dict[str, Any] = {"labels": options.labels, "weight": options.weight, "tidy_groups": options.tidy_groups}
     summary = summarize_table(loaded, table.open(), by=by, **how)
     tell("estimating, with intervals", 8, 10, 2)
-    estimates = estimate(quantifier, summary, asked.level, asked.options)
+    estimates = estimate(quantifier, summary, options.level, options.interval_options)
     # Last, so that work that fails or is cancelled leaves what was found before.
     summary.save(folder / "summary.npz")
     for kind, ending in (("csv", "csv"), ("parquet", "parquet"), ("excel", "xlsx")):
@@ -217,7 +217,7 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
     return Answer(
         estimates,
         info,
-        estimates.trend() if asked.in_time and estimates.own is not None else None,
+        estimates.trend() if options.in_time and estimates.own is not None else None,
         str(diagnoses_of(quantifier, summary, groups=False).whole),
         learned_groups(quantifier),
         smoothing is not None and smoothing.value != 0,
@@ -225,7 +225,7 @@ def predict(model: Path, table: Table, asked: Asked, folder: Path) -> Answer:
 
 
 def compare(model: Path, groups: Sequence[str], level: float, estimand: str, folder: Path) -> Compared:
-    """Compare groups of the table that was estimated last, and write the result as a table."""
+    """Compare groups of the last estimated table, and write the result as a table."""
     loaded, _ = load_model_and_info(model)
     summary = Summary.load(folder / "summary.npz")
     quantifier = fitted_quantifier(loaded).for_groups()
@@ -242,41 +242,45 @@ def compare(model: Path, groups: Sequence[str], level: float, estimand: str, fol
     return Compared(estimates, found)
 
 
-def plan(model: Path, table: Table, asked: Asked, width: float, quantity: str, folder: Path) -> Planned:
+def plan(model: Path, table: Table, options: PredictOptions, width: float, quantity: str, folder: Path) -> Planned:
     """Work out how many rows to label, draw them, and write them as a table."""
-    if asked.weight is not None:
-        raise ValueError("how many rows to label is known only for rows without weights.")
+    if options.weight is not None:
+        raise ValueError(
+            "numbers of rows to label are not available with weights. Estimate without a column of weights."
+        )
     file = table.open()
     loaded, info = load_model_and_info(model)
     tell("", 0, 2)
     found = plan_labels(
-        model_for(loaded, asked.by or None),
+        model_for(loaded, options.by or None),
         file,
-        by=asked.by or None,
-        labels=asked.labels,
+        by=options.by or None,
+        labels=options.labels,
         width=width,
         quantity=quantity,
-        level=asked.level,
-        options=asked.options,
+        level=options.level,
+        options=options.interval_options,
     )
     tell("drawing the rows", 1, 2)
-    rows = rows_to_label(file, found, asked.labels or info.target)
+    rows = rows_to_label(file, found, options.labels or info.target)
     write_table(rows, folder / "to_label.csv", "csv")
     return Planned(found.needed, len(rows))
 
 
-def label(model: Path, table: Table, asked: Asked, returned: Table, folder: Path) -> tuple[Table, Asked, Answer]:
-    """Estimate a table again, with labels that have come back."""
-    target = asked.labels or read_info(model).target
+def label(
+    model: Path, table: Table, options: PredictOptions, returned: Table, folder: Path
+) -> tuple[Table, PredictOptions, Answer]:
+    """Estimate a table again with returned labels."""
+    target = options.labels or read_info(model).target
     if target is None:
-        raise ValueError("the model does not know the name of the column of the labels.")
+        raise ValueError("the model has no name of the label column. Choose the column with labels in step 3.")
     labelled = table._replace(returned=(*table.returned, (returned, target)))
-    now = asked._replace(labels=target)
+    now = options._replace(labels=target)
     return labelled, now, predict(model, labelled, now, folder)
 
 
 def draw(what: Estimates | Comparison, target: str | None, path: Path, kind: str, in_time: bool = False) -> None:
-    """Write the picture of estimates, side by side or in time, or of a comparison."""
+    """Write the figure of estimates, of a trend, or of a comparison."""
     if in_time and isinstance(what, Estimates):
         _save(plot.trend(what, xlabel=target or ""), path, kind)
     elif isinstance(what, Comparison):
@@ -286,17 +290,17 @@ def draw(what: Estimates | Comparison, target: str | None, path: Path, kind: str
 
 
 def _save(axes: Any, path: Path, kind: str) -> None:
-    """Write a picture that nobody else on this machine may read."""
+    """Write a figure that only this user can read."""
     save_picture(axes, path, kind)
     os.chmod(path, 0o600)
 
 
-# Two built-in examples, made up: reviews with stars, and events of a telescope. Always the same tables.
+# Two synthetic examples: reviews with stars, and events of a telescope. Always the same tables.
 
 
 SEED = 20_240_229
 
-# What buyers say, from one star to five; much of it is said of neighbouring stars too.
+# Sentences of reviews, from one star to five; many occur with neighbouring stars too.
 SAID = (
     ("broken on arrival", "money thrown away", "went straight back", "never again", "the worst I have had"),
     ("weak motor", "flimsy plastic", "gave up after a month", "louder than promised", "not worth the price"),
@@ -304,7 +308,7 @@ SAID = (
     ("happy with it", "sturdy enough", "good for everyday use", "pleasant and quick", "better than the last one"),
     ("could not be happier", "a delight every morning", "superb in every way", "flawless", "everybody wants one"),
 )
-# What is said of a machine whatever its stars: products differ in more than their shares.
+# Sentences that do not depend on the stars: products differ in more than their class prevalences.
 PARTS = ("lid", "switch", "cable", "handle", "filter", "timer", "base", "spout", "display", "blade", "tray", "dial")
 KINDS = ("kettle", "toaster", "blender", "grinder", "mixer", "juicer", "steamer", "grill")
 MONTHS = 12
@@ -315,20 +319,20 @@ N_SIMULATED = 4000
 N_NIGHTS, PER_NIGHT = 6, 1200
 
 
-def make_and_look(name: str, folder: Path) -> tuple[Table, TablePreview, Choices, dict[str, Table], Asked]:
+def make_example(name: str, folder: Path) -> tuple[Table, TablePreview, Choices, dict[str, Table], PredictOptions]:
     """Write the tables of an example into a folder, and look at the labelled one.
 
-    Return this one, what is in it and what would be chosen on the page, both tables, and what would be asked.
+    Return the labelled table, its preview, the choices, both tables, and the options for estimates.
     """
     labelled, new = folder / "example-labelled.csv", folder / "example-new.csv"
     write = {"reviews": _reviews, "spectrum": _spectrum}[name]
     choices, by = write(labelled, new, np.random.default_rng(SEED))
     ready = {"labelled": Table(labelled, f"{name}-labelled.csv"), "new": Table(new, f"{name}-new.csv")}
-    return ready["labelled"], preview(ready["labelled"], whole=True), choices, ready, Asked((by,))
+    return ready["labelled"], preview(ready["labelled"], whole=True), choices, ready, PredictOptions((by,))
 
 
 def _reviews(labelled: Path, new: Path, rng: np.random.Generator) -> tuple[Choices, str]:
-    """Reviews of 24 products with stars, and of eight other products over a year, without."""
+    """Return reviews of 24 products with stars, and of eight others without."""
     rows: list[Sequence[Any]] = []
     for number in range(24):
         product = f"{KINDS[number % len(KINDS)]} {number // len(KINDS) + 1}00"
@@ -355,7 +359,7 @@ def _around(mean: float) -> Floats:
 def _written(
     product: str, p: Floats, n: int, rng: np.random.Generator, known: Any, month: int | None = None
 ) -> list[Sequence[Any]]:
-    """Return n rows about a product: its name, a day, a review, and what is known of the stars."""
+    """Return n rows about a product: its name, a day, a review, and the stars."""
     favourite = rng.choice(PARTS, size=3, replace=False)
     rows: list[Sequence[Any]] = []
     for stars in rng.choice(5, size=n, p=p):
@@ -369,7 +373,7 @@ def _written(
 
 
 def _spectrum(labelled: Path, new: Path, rng: np.random.Generator) -> tuple[Choices, str]:
-    """Simulated events with their bin of energy, and observed ones of six nights, without."""
+    """Return simulated events with energy bins, and observed ones without."""
     n = len(EDGES)
     columns = ("size", "width", "length", "distance", "time")
     bins = rng.integers(n, size=N_SIMULATED)

@@ -1,4 +1,4 @@
-"""Classifiers: held-out scores for any of them, calibration, stacks, and ordinal classifiers."""
+"""Classifiers: held-out scores, calibration, stacks, and ordinal classifiers."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Load the ordinal classifiers on first use: they need scikit-learn's linear models and SVMs."""
+    """Load the ordinal classifiers on first use: their imports are slow."""
     if name in ("LeastAbsoluteDeviation", "OrdinalLogisticAT", "OrdinalLogisticIT", "OrdinalRidge"):
         from ordinalq.classifiers import ordinal
 

@@ -15,12 +15,14 @@ from ordinalq._utils.validation import Array, Codes, Floats, check_choice
 from ordinalq.samples.weights import Weights, item_counts
 
 CALIBRATIONS = ("none", "bcts", "vector")
-# Scores are mixed with this much of the uniform distribution before their logarithm: a forest's zeros are no proofs.
+# Scores are mixed with this much of the uniform distribution before their logarithm: a forest's zeros are not exact.
 FLOOR = 1e-4
 
 
 class Calibration(BaseEstimator):
-    """softmax(w * ln(s) + c), with w and c that maximise the likelihood of the labels of held-out items.
+    """Calibration softmax(w * ln(s) + c), fitted by maximum likelihood.
+
+    w and c maximize the likelihood of the labels of held-out items.
 
     Parameters
     ----------
@@ -77,7 +79,7 @@ class Calibration(BaseEstimator):
         number: int,
         weights: Weights | None = None,
     ) -> list["Calibration"]:
-        """Return calibrations fitted on drawn items, by one step of Newton's method from this one.
+        """Return calibrations fitted on drawn items, by one Newton step from this one.
 
         S (N, n) and codes (N,) are the held-out items that this one was fitted on, `draw` gives the items (N,) of each
         of `number` draws; with weights these are drawn by them.
@@ -122,7 +124,9 @@ def normalized(eta: Floats) -> Floats:
 
 
 def softmax_loss(eta: Floats, codes: Codes, weight: Floats) -> tuple[float, Floats]:
-    """Return -sum_x w(x) ln softmax(eta(x))_y for weights w (N,) of the items, and its derivative in eta (N, n).
+    """Return the weighted softmax loss and its derivative in eta (N, n).
+
+    The loss is -sum_x w(x) ln softmax(eta(x))_y for weights w (N,) of the items.
 
     The derivative takes the place of eta.
     """
@@ -138,5 +142,5 @@ def softmax_loss(eta: Floats, codes: Codes, weight: Floats) -> tuple[float, Floa
 
 
 def logarithms(S: Floats) -> Floats:
-    """Return ln s of scores (N, n), which are mixed with a little of the uniform distribution."""
+    """Return ln s of scores (N, n), mixed with a little of the uniform distribution."""
     return np.asarray(np.log((1 - FLOOR) * S + FLOOR / S.shape[1]))

@@ -1,15 +1,16 @@
-"""Out-of-sample scores: cross-fitting, out-of-bag forests, folds, weights, shared classifiers.
+"""Out-of-sample scores: cross-fitting, forests, folds, shared classifiers.
 
 A quantifier learns how a classifier errs, so the scores of its training items must come from models that were fitted
 without them: from the other folds (`CrossFitted`), or from the trees of a forest whose bootstrap left them out.
 
 A classifier that was fitted before, on other items (`FrozenEstimator`), is not fitted again: all items are new to it.
 
-Quantifiers fit classifiers on codes 0..n-1, in the order of their classes. What was fitted before knows the labels
-instead; `fit` is told what the codes stand for (`labels`), and columns are found through the classifier's ``classes_``.
+Quantifiers fit classifiers on codes 0..n-1, in the order of their classes. Classifiers that were fitted before have
+the labels instead; `fit` receives the labels of the codes (`labels`), and columns are found through the classifier's
+``classes_``.
 
-The parts of scikit-learn that are used here are imported where they are used: they take longer to load than all of
-ordinalq, and draw in packages that no estimate needs.
+The parts of scikit-learn that are used here are imported in the functions that use them: they take longer to load than
+all of ordinalq, and draw in packages that no estimate needs.
 """
 
 import warnings
@@ -42,10 +43,12 @@ from ordinalq.samples.weights import check_weights
 def make_folds(
     cv: Any, codes: Codes, groups: Codes | None = None, *, random_state: Any = 0, seen: bool = True
 ) -> list[tuple[Codes, Codes]]:
-    """Return the training and the held-out items of each fold of items with codes and groups (N,).
+    """Return the training and held-out items of each fold.
+
+    Items have codes and groups (N,).
 
     `cv` is a scikit-learn splitter or the number of stratified, shuffled folds (fewer if no class has that many items;
-    folds of whole groups if there are groups). With groups, `seen` refuses folds in which a class is held out that
+    folds of whole groups if there are groups). With groups, `seen` rejects folds in which a class is held out that
     is not among their training items.
     """
     with warnings.catch_warnings():
@@ -56,7 +59,7 @@ def make_folds(
     if (held != 1).any():
         raise ValueError(
             f"cv must hold out every item exactly once, but holds out item {(held != 1).argmax()} "
-            f"{held[(held != 1).argmax()]} times; use for example StratifiedKFold."
+            f"{held[(held != 1).argmax()]} times. Use for example StratifiedKFold."
         )
     if seen and groups is not None:
         _check_groups(codes, groups, folds)
@@ -73,7 +76,7 @@ def _splitter(cv: Any, codes: Codes, groups: Codes | None, random_state: Any) ->
         raise ValueError(f"y must have at least two items, so that one can be held out, got {len(codes)}.")
     if groups is not None:
         if (number := len(np.unique(groups))) < 2:
-            raise ValueError("there must be at least two groups, so that one can be held out, got a single one.")
+            raise ValueError("groups must have at least two different values, got one.")
         return GroupKFold(min(k, number))
     largest = int(np.bincount(codes).max())
     if largest < 2:  # nothing to stratify
@@ -98,7 +101,7 @@ def _check_groups(codes: Codes, groups: Codes, folds: list[tuple[Codes, Codes]])
 
 
 def usable_weights(estimator: Any, sample_weight: Any, n_items: int) -> Floats | None:
-    """Return the weights (N,) that a classifier, or the end of a pipeline, is to be fitted with.
+    """Return the weights (N,) for the fit of a classifier or a pipeline.
 
     None if there are none, and with a warning where it takes none.
     """
@@ -109,15 +112,15 @@ def usable_weights(estimator: Any, sample_weight: Any, n_items: int) -> Floats |
     if has_fit_parameter(last, "sample_weight"):
         return weights
     warnings.warn(
-        f"{type(last).__name__} takes no sample_weight: it is fitted without, and only what is learned from its "
-        "scores is weighted.",
+        f"{type(last).__name__} does not support sample_weight and is fitted without. "
+        "Only statistics of its scores are weighted.",
         stacklevel=4,
     )
     return None
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, weights: Floats | None) -> Any:
-    """Fit an unfitted classifier, or a pipeline that ends with one, with weights (N,) that it takes."""
+    """Fit a classifier, or a pipeline that ends with one, with weights (N,)."""
     if weights is None:
         return estimator.fit(X, y)
     if not hasattr(estimator, "steps"):
@@ -132,7 +135,9 @@ MAX_LOST = 0.1
 
 
 class HeldOutScores(ClassifierMixin, BaseEstimator, ABC):
-    """A classifier whose `fit` also gives ``held_out_scores_`` (N, n): its training items by models without them.
+    """Classifier whose `fit` also sets ``held_out_scores_`` (N, n).
+
+    These are scores of the training items by models that were not fitted on them.
 
     ``gives_posteriors_`` is True if scores are probabilities, not votes; columns follow ``classes_``.
     """
@@ -141,13 +146,35 @@ class HeldOutScores(ClassifierMixin, BaseEstimator, ABC):
     classes_: Array
 
     def predict(self, X: Any) -> Any:
-        """Return the class of the highest score, ties to the lowest class, (N,)."""
+        """Return the class of the highest score, ties to the lowest class, (N,).
+
+        Parameters
+        ----------
+        X : array-like (N, ...)
+            Items, one per row.
+
+        Returns
+        -------
+        ndarray (N,)
+            Predicted classes.
+        """
         S = self.predict_proba(X)
         return self.classes_[S.argmax(axis=1)]
 
     @abstractmethod
     def predict_proba(self, X: Any) -> Floats:
-        """Return the scores of new items, (N, n)."""
+        """Return the scores of new items, (N, n).
+
+        Parameters
+        ----------
+        X : array-like (N, ...)
+            Items, one per row.
+
+        Returns
+        -------
+        ndarray (N, n)
+            Class scores.
+        """
 
 
 class CrossFitted(HeldOutScores):
@@ -179,7 +206,7 @@ class CrossFitted(HeldOutScores):
     estimators_ : list of fitted classifiers
     classes_ : ndarray (n,)
     names_ : ndarray (n,)
-        What the models call the classes: ``classes_``, or the labels that an already fitted part knows.
+        Names of the classes: ``classes_``, or the labels of an already fitted part.
     gives_posteriors_ : bool
         Whether the scores are probabilities, not votes.
 
@@ -204,9 +231,27 @@ class CrossFitted(HeldOutScores):
     def fit(
         self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None, sample_weight: Any = None
     ) -> Self:
-        """Fit one model per fold on X (N, ...), y (N,) and weights (N,); see `names_of_classes` for labels (n,).
+        """Fit one model per fold on X (N, ...), y (N,) and weights (N,).
 
         With the codes of groups (N,) no model has seen an item of the groups that it scores.
+
+        Parameters
+        ----------
+        X : array-like (N, ...)
+            Items, one per row.
+        y : array-like (N,)
+            Class of each item.
+        labels : ndarray (n,), default=None
+            Names of the classes if y has codes.
+        groups : ndarray of int (N,), default=None
+            Group of each item; groups stay together in the folds.
+        sample_weight : array-like (N,), default=None
+            Weights of the items; None for equal weights.
+
+        Returns
+        -------
+        Self
+            The fitted classifier.
         """
         y = column_or_1d(y)
         check_consistent_length(X, y)
@@ -235,7 +280,7 @@ class CrossFitted(HeldOutScores):
 
 
 class InSample(HeldOutScores):
-    """A classifier scored on its own training items: the mistake that the others avoid.
+    """Classifier scored on its training items, which biases the scores.
 
     It serves to replicate the paper's EDy and PDF, whose reference implementation does this (docs/departures.md).
 
@@ -258,11 +303,30 @@ class InSample(HeldOutScores):
     def fit(
         self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None, sample_weight: Any = None
     ) -> Self:
-        """Fit the classifier on X (N, ...), y (N,), and score the same items; labels (n,) as in `CrossFitted`."""
+        """Fit the classifier on X (N, ...), y (N,), and score the same items.
+
+        Parameters
+        ----------
+        X : array-like (N, ...)
+            Items, one per row.
+        y : array-like (N,)
+            Class of each item.
+        labels : ndarray (n,), default=None
+            Names of the classes if y has codes.
+        groups : None
+            Not supported.
+        sample_weight : array-like (N,), default=None
+            Weights of the items; None for equal weights.
+
+        Returns
+        -------
+        Self
+            The fitted classifier.
+        """
         if groups is not None:
             raise ValueError(
-                "groups must be None with InSample: its scores come from a model that has seen all groups; use "
-                "CrossFitted."
+                "groups must be None with InSample: its scores come from a model that was fitted on all groups. "
+                "Use CrossFitted."
             )
         estimator = default_classifier() if self.estimator is None else self.estimator
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -300,7 +364,7 @@ class OutOfBag(HeldOutScores):
     def fit(
         self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None, sample_weight: Any = None
     ) -> Self:
-        """Fit the forest on X (N, ...), y (N,); it needs no labels, and can do nothing with groups."""
+        """Fit the forest on X (N, ...), y (N,); groups are not supported."""
         if groups is not None:
             raise ValueError(
                 "groups must be None with out-of-bag scores: the trees that have not seen an item have seen others of "
@@ -340,7 +404,7 @@ class OutOfBag(HeldOutScores):
 
 
 class AlreadyFitted(HeldOutScores):
-    """A classifier that was fitted before, on other items than those that a quantifier is fitted on.
+    """Classifier that was fitted before, on other items than the quantifier.
 
     Parameters
     ----------
@@ -354,7 +418,7 @@ class AlreadyFitted(HeldOutScores):
     def fit(
         self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None, sample_weight: Any = None
     ) -> Self:
-        """Score X (N, ...); y (N,) are the codes of its items, labels (n,) what they stand for; weights have no say."""
+        """Score X (N, ...) with codes y (N,); weights are ignored."""
         self.classes_ = np.unique(y)
         check_is_fitted(self.estimator)
         self.names_ = names_of_classes(self.estimator, self.classes_, labels)
@@ -363,8 +427,8 @@ class AlreadyFitted(HeldOutScores):
         extra = [name for name in known if name not in self.names_.tolist()]
         if lacking or extra:
             raise ValueError(
-                f"the fitted classifier knows the classes {known}, but the items have {self.names_.tolist()}: "
-                f"{'it lacks' if lacking else 'there is no item of'} {lacking or extra}; "
+                f"the fitted classifier has the classes {known}, but the items have {self.names_.tolist()}: "
+                f"{'it lacks' if lacking else 'no item is of'} {lacking or extra}; "
                 "fit it on items of exactly these classes."
             )
         self.gives_posteriors_ = hasattr(self.estimator, "predict_proba")
@@ -378,10 +442,10 @@ class AlreadyFitted(HeldOutScores):
 
 
 def held_out(classifier: Any) -> Any:
-    """Return an unfitted classifier that gives held-out scores, made from what the caller has.
+    """Return an unfitted classifier with held-out scores for any classifier.
 
     None is ``CrossFitted(LogisticRegression(max_iter=1000))``; a ``FrozenEstimator`` is taken as it is; a forest with
-    ``oob_score=True``, also at the end of a pipeline, gives out-of-bag scores; what has held-out scores of its own
+    ``oob_score=True``, also at the end of a pipeline, gives out-of-bag scores; what has its own held-out scores
     (``scores_training_items``) is copied; anything else is cross-fitted. Its ``fit(X, codes, labels)`` takes what the
     codes stand for.
     """
@@ -400,7 +464,7 @@ def held_out(classifier: Any) -> Any:
 
 
 def remember_features(estimator: Any, fitted: Any) -> None:
-    """Take over the number and names of features, if known, from a part that has seen all of them."""
+    """Copy the number and names of features, if known, from a fitted part."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):
             setattr(estimator, name, getattr(fitted, name))
@@ -425,7 +489,9 @@ def unscored(S: Floats) -> Mask:
 
 
 def names_of_classes(estimator: Any, classes: Array, labels: Array | None) -> Array:
-    """Return what an estimator is to call its classes (n,): the labels, where a part of it was fitted on them before.
+    """Return the class names (n,) of an estimator.
+
+    These are the labels if a part of it was fitted on them before.
 
     Classes are codes, ascending; ``labels[code]`` is what a code stands for, None where the codes are the labels.
     """
@@ -437,11 +503,14 @@ def names_of_classes(estimator: Any, classes: Array, labels: Array | None) -> Ar
 
 
 def class_scores(model: Any, X: Any, names: Array) -> Floats:
-    """Return the scores of a fitted model in the columns of `names` (n,); a class it does not know gets 0."""
+    """Return scores of a fitted model in the columns of `names` (n,).
+
+    A class that the model does not have gets 0.
+    """
     column = {name: j for j, name in enumerate(names.tolist())}
     known = np.asarray(model.classes_).tolist()
     if not column.keys() >= set(known):
-        raise ValueError(f"the classifier must know only the classes {list(column)}, got one that knows {known}.")
+        raise ValueError(f"the classifier must have only the classes {list(column)}, got {known}.")
     S = np.zeros((_num_samples(X), len(names)))
     if hasattr(model, "predict_proba"):
         S[:, [column[name] for name in known]] = model.predict_proba(X)
@@ -452,14 +521,14 @@ def class_scores(model: Any, X: Any, names: Array) -> Floats:
 
 
 def _left_out(forest: Any, n_items: int) -> float:
-    """Return the part of N items that the bootstrap of a tree leaves out on average, (1 - 1/N)^drawn."""
+    """Return the mean part of N items left out by the bootstrap, (1 - 1/N)^drawn."""
     most = n_items if forest.max_samples is None else forest.max_samples
     drawn = most * n_items if isinstance(most, float) else most
     return float((1 - 1 / n_items) ** drawn)
 
 
 def _fit(estimator: Any, X: Any, y: Any, w: Floats | None, train: Any) -> Any:
-    """Fit one model; where only one class is left without the fold, the model can only say that class."""
+    """Fit one model; with one class left, the model always predicts that class."""
     if len(np.unique(y[train])) == 1:
         from sklearn.dummy import DummyClassifier
 
@@ -471,7 +540,7 @@ def _fit(estimator: Any, X: Any, y: Any, w: Floats | None, train: Any) -> Any:
 
 
 def shared_scores(classifier: Any, names: Array) -> Any:
-    """Return a fitted classifier whose scores of training and new items have the columns of `names` (n,).
+    """Return a classifier whose scores have the columns of `names` (n,).
 
     It was fitted on these labels, or on their codes 0..n-1.
     """
@@ -484,7 +553,7 @@ def shared_scores(classifier: Any, names: Array) -> Any:
     if known in (names.tolist(), list(range(len(names)))):
         return classifier
     if sorted(map(str, known)) != sorted(map(str, names.tolist())):
-        raise ValueError(f"y must have the classes that the classifier knows, {known}, got {names.tolist()}.")
+        raise ValueError(f"y must have the classes of the classifier, {known}, got {names.tolist()}.")
     model = AlreadyFitted(FrozenEstimator(classifier))
     model.classes_, model.names_ = np.arange(len(names)), names
     model.gives_posteriors_ = classifier.gives_posteriors_

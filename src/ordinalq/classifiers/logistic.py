@@ -1,4 +1,4 @@
-"""Logistic regression for the columns of tables, solved to its optimum if there are few of them."""
+"""Logistic regression for table columns, solved exactly if they are few."""
 
 import warnings
 from typing import Any, Self

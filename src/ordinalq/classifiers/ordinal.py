@@ -1,4 +1,4 @@
-"""Ordinal classifiers: ordinal logistic regression (OLR-AT, OLR-IT), ordinal ridge and LAD.
+"""Ordinal classifiers: logistic (OLR-AT, OLR-IT), ordinal ridge and LAD.
 
 All four project an item onto one line, w.x, and differ in how they cut that line into classes.
 
@@ -41,7 +41,10 @@ BLOCK_ROWS = 1024
 
 
 class Labelled(NamedTuple):
-    """Valid items: X (N, d), array or sparse, classes (n,), codes (N,) and weights (N,), of each class some above 0."""
+    """Validated items: X (N, d), classes (n,), codes (N,) and weights (N,).
+
+    X is an array or sparse. Every class has an item with a weight above 0.
+    """
 
     X: Any
     classes: Array
@@ -50,7 +53,10 @@ class Labelled(NamedTuple):
 
 
 def moments(X: Any, weight: Floats) -> tuple[Floats, Floats]:
-    """Weighted mean (d,) and standard deviation (d,) of the columns of X (N, d); 0 for constant columns."""
+    """Return weighted mean and standard deviation (d,) of the columns of X (N, d).
+
+    Constant columns have a standard deviation of 0.
+    """
     if issparse(X):
         mean, variance = mean_variance_axis(X, axis=0, weights=weight)
     else:
@@ -63,14 +69,14 @@ def moments(X: Any, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def check_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Labelled:
-    """Return the arguments of ``fit``, checked, with weights times those that the estimator gives the classes."""
+    """Return the validated arguments of ``fit``, with weights times class weights."""
     X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float64)
     if y.dtype.kind == "O" and all(isinstance(label, Real) for label in y):
         y = y.astype(np.float64)
     if y.dtype.kind not in "biuf":
         raise ValueError(
-            f"Unknown label type: y must hold numbers, because labels such as {str(y[0])!r} have no order of "
-            "their own; give the codes 0..n-1 of the classes in ascending order."
+            f"Unknown label type: y must be numbers, because labels such as {str(y[0])!r} have no natural order. "
+            "Pass the codes 0..n-1 of the classes in ascending order."
         )
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -99,7 +105,7 @@ def _item_weights(sample_weight: Any, n_items: int) -> Floats:
 
 
 def _class_weights(class_weight: Any, classes: Array, totals: Floats) -> Floats:
-    """Return one factor per class (n,); `totals` (n,) are the summed weights of their items.
+    """Return one factor per class (n,); `totals` (n,) are summed item weights.
 
     "balanced" is sum(totals) / (n totals), with counts for totals the usual n_items / (n * count of class).
     """
@@ -147,7 +153,7 @@ NEGLIGIBLE_GAIN = 1e-8
 
 
 class _ThresholdLogistic(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """Logistic losses of ordered thresholds on one line; subclasses say which of them count for an item."""
+    """Logistic losses of ordered thresholds; subclasses define which ones count."""
 
     def __init__(
         self, alpha: float = 1.0, *, class_weight: Any = None, max_iter: int = 1000, tol: float = 1e-12
@@ -173,6 +179,11 @@ class _ThresholdLogistic(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             Numbers, ordered by value; at least two classes.
         sample_weight : array-like (N,), default=None
             Non-negative weights of the items, multiplied by those of the classes.
+
+        Returns
+        -------
+        Self
+            The fitted classifier.
         """
         alpha = check_real("alpha", self.alpha, low=0)
         max_iter = check_integer("max_iter", self.max_iter, minimum=1)
@@ -186,15 +197,40 @@ class _ThresholdLogistic(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Give the class of each item, by the number of thresholds #{k : theta_k < w.x} below it.
+        """Predict the class of each item by the thresholds below w.x.
+
+        The code is #{k : theta_k < w.x}.
 
         This is the median class of ``predict_proba``, which need not be the most probable one.
+
+        Parameters
+        ----------
+        X : array-like (N, d)
+            Items, one per row.
+
+        Returns
+        -------
+        ndarray (N,)
+            Predicted classes.
         """
         line = project(self, X)[:, None]  # (N, 1)
         return np.asarray(self.classes_[(line > self.theta_).sum(axis=1)])
 
     def predict_proba(self, X: Any) -> Floats:
-        """Posteriors (N, n), the differences of P(y <= k | x) = sigmoid(theta_k - w.x) from one k to the next."""
+        """Return posteriors (N, n).
+
+        They are the differences of P(y <= k | x) = sigmoid(theta_k - w.x) from one k to the next.
+
+        Parameters
+        ----------
+        X : array-like (N, d)
+            Items, one per row.
+
+        Returns
+        -------
+        ndarray (N, n)
+            Posteriors.
+        """
         line = project(self, X)[:, None]  # (N, 1)
         edges = np.concatenate([[-np.inf], self.theta_, [np.inf]])  # (n+1,)
         # sigmoid(a) - sigmoid(b) = (1 - exp(b - a)) sigmoid(a) sigmoid(-b): never negative, and small
@@ -206,7 +242,9 @@ class _ThresholdLogistic(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
 
 class OrdinalLogisticAT(_ThresholdLogistic):
-    """OLR-AT: ordinal logistic regression with the all-threshold loss (Rennie & Srebro, 2005).
+    """Ordinal logistic regression with all-threshold loss (OLR-AT).
+
+    Rennie & Srebro (2005).
 
     With labels coded 0..n-1, minimizes over w and theta_0 <= ... <= theta_{n-2}
 
@@ -262,7 +300,9 @@ class OrdinalLogisticAT(_ThresholdLogistic):
 
 
 class OrdinalLogisticIT(_ThresholdLogistic):
-    """OLR-IT: ordinal logistic regression with the immediate-threshold loss (Rennie & Srebro, 2005).
+    """Ordinal logistic regression with immediate-threshold loss (OLR-IT).
+
+    Rennie & Srebro (2005).
 
     Minimizes, over w and theta_0 <= ... <= theta_{n-2},
 
@@ -295,7 +335,7 @@ class OrdinalLogisticIT(_ThresholdLogistic):
 
 
 class Minimum(NamedTuple):
-    """Minimum of the threshold loss: w (d,), theta (n-1,), its value, and the number of steps."""
+    """Minimum of the threshold loss: w (d,), theta (n-1,), value and steps."""
 
     w: Floats
     theta: Floats
@@ -306,7 +346,9 @@ class Minimum(NamedTuple):
 def threshold_loss(
     w: Floats, theta: Floats, X: Any, side: Floats, weight: Floats, alpha: float
 ) -> tuple[float, Floats, Floats]:
-    """sum_ik weight_ik log(1 + exp(-side_ik (theta_k - w.x_i))) + alpha/2 ||w||^2, with its gradients by w and theta.
+    """Return the threshold loss and its gradients by w and theta.
+
+    sum_ik weight_ik log(1 + exp(-side_ik (theta_k - w.x_i))) + alpha/2 ||w||^2.
 
     X (N, d) is only multiplied with vectors, so the memory beyond it is a few arrays (N, n-1). `side` (N, n-1) is +1
     where the item belongs below the threshold, else -1; `weight` (N, n-1) that of the item, 0 where the threshold does
@@ -362,14 +404,14 @@ def minimize_thresholds(X: Any, side: Floats, weight: Floats, alpha: float, *, m
 def _charted_loss(
     u: Floats, chart: "_Chart", X: Any, side: Floats, weight: Floats, alpha: float
 ) -> tuple[float, Floats]:
-    """Value of the threshold loss at the variables u of the chart, and its gradient by u."""
+    """Return the threshold loss at variables u of the chart, with its gradient."""
     w, theta = chart.model(u)
     value, gradient_w, gradient_theta = threshold_loss(w, theta, X, side, weight, alpha)
     return value, chart.gradient(gradient_w, gradient_theta)
 
 
 class _Chart:
-    """Exact change of variables u = (v, t) -> (w, theta) that levels the curvature of the threshold loss.
+    """Change of variables (v, t) -> (w, theta) that evens out the curvature.
 
     w = D^-1 L^-T v   and   theta_k = sum_{j<=k} t_j / r_j + w.m,   t_j >= 0 for j >= 1,
 
@@ -437,14 +479,14 @@ class _Chart:
 
 
 class _RoundedRegression(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """A line f(x) = w.x + b fitted to the codes 0..n-1 and rounded; subclasses fit the line."""
+    """Line f(x) = w.x + b fitted to codes 0..n-1 and rounded; subclasses fit it."""
 
     coef_: Floats
     intercept_: float
 
     @abstractmethod
     def _fit_line(self, X: Any, codes: Floats, weight: Floats) -> None:
-        """Set ``coef_`` (d,) and ``intercept_`` from X (N, d), codes (N,) and item weights (N,)."""
+        """Set ``coef_`` (d,) and ``intercept_`` from X (N, d), codes and weights (N,)."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find w and b.
@@ -457,13 +499,29 @@ class _RoundedRegression(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             Numbers, ordered by value; at least two classes.
         sample_weight : array-like (N,), default=None
             Non-negative weights of the items, multiplied by those of the classes.
+
+        Returns
+        -------
+        Self
+            The fitted classifier.
         """
         X, self.classes_, codes, weight = check_labelled(self, X, y, sample_weight)
         self._fit_line(X, codes.astype(np.float64), weight)
         return self
 
     def predict(self, X: Any) -> Array:
-        """Give the class of each item: f(x) rounded to the nearest code, clipped to 0..n-1."""
+        """Predict the class of each item: f(x) rounded and clipped to 0..n-1.
+
+        Parameters
+        ----------
+        X : array-like (N, d)
+            Items, one per row.
+
+        Returns
+        -------
+        ndarray (N,)
+            Predicted classes.
+        """
         code = np.rint(project(self, X) + self.intercept_)
         return np.asarray(self.classes_[np.clip(code, 0, len(self.classes_) - 1).astype(np.intp)])
 

@@ -38,7 +38,7 @@ def classifier_class(name: str) -> Any:
 
 
 def make_classifier(name: str, parameters: Mapping[str, Any] | None = None, *, random_state: int = 0) -> Any:
-    """Return an unfitted classifier, one of `NAMES`; all that `parameters` do not say is the default of its class.
+    """Return an unfitted classifier, one of `NAMES`, with `parameters`.
 
     Among the parameters, "none" stands for None, which TOML lacks. Only the forest and LAD draw, by the seed.
     """
@@ -56,7 +56,7 @@ def scoring_classifier(
     n_jobs: int | None = 1,
     random_state: int = 0,
 ) -> Any:
-    """Return an unfitted classifier that gives out-of-sample scores of its training items.
+    """Return an unfitted classifier with out-of-sample training scores.
 
     The family "forest" is a random forest with out-of-bag scores, `cross_fitted` where groups must be kept together;
     "logistic" is logistic regression, cross-fitted. With several jobs a forest adds the votes of its trees in the order

@@ -1,4 +1,4 @@
-"""`OrdinalProbit` and `OrdinalStack`: scores from regressors and from several models.
+"""`OrdinalProbit` and `OrdinalStack`: scores from regressors and several models.
 
 Where classes are bins of something continuous, a regressor of the class index learns more from the same items than a
 classifier, because rare classes borrow from their neighbours. Where they are not, it learns less; the stack weighs
@@ -51,7 +51,9 @@ MOST_PER_TREE = 100_000
 
 
 class Choice(NamedTuple):
-    """Unfitted regressors and classifiers, the kind of items they are for (a key of `MEMBERS`), a reason for each.
+    """Unfitted regressors and classifiers, their kind of items, and reasons.
+
+    The kind is a key of `MEMBERS`. Each member has a reason.
 
     `folds` is the number of folds that they are fitted on.
     """
@@ -63,7 +65,7 @@ class Choice(NamedTuple):
 
 
 def choose(X: Any, *, groups: bool = False, budget: str = "balanced", random_state: Any = 0) -> Choice:
-    """Return the members of a stack that suit labelled items (N, ...), unfitted, within a budget.
+    """Return unfitted members of a stack for labelled items (N, ...) in a budget.
 
     Columns of a frame that are not numbers become categories; `groups` is True if there are training groups.
     """
@@ -93,9 +95,12 @@ def kind_of(X: Any) -> str:
 
 
 def _encoder(X: Any) -> Any:
-    """Return an unfitted encoder for frames with other columns than numbers or with missing values, else None."""
+    """Return an unfitted encoder for frames that need one, else None.
+
+    An encoder is needed for columns other than numbers and for missing values.
+    """
     if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
-        # Members refuse complex numbers, with scikit-learn's own words.
+        # Members raise scikit-learn's error for complex numbers.
         if issparse(X) or np.iscomplexobj(X) or not np.isnan(np.asarray(X, dtype=np.float64)).any():
             return None
         from sklearn.impute import SimpleImputer
@@ -272,7 +277,7 @@ MEMBERS: dict[str, dict[str, list[Part]]] = {
 
 # Logarithm of the square root of 2 pi.
 LOG_ROOT = 0.5 * np.log(2 * np.pi)
-# Least expected deviation that counts, in classes: below it, its logarithm says nothing.
+# Least expected deviation that counts, in classes: below it, its logarithm has no meaning.
 LEAST_DEVIATION = 0.02
 # Strength of the pull of a and b towards zero, in items: it only matters where classes are separated perfectly, or
 # if there are about as many items as parameters.
@@ -288,7 +293,7 @@ LARGEST_INCREMENT = 30.0
 
 
 class OrderedProbit(BaseEstimator):
-    """The ordered probit, fitted by maximum likelihood (L-BFGS with analytic derivatives).
+    """Ordered probit, fitted by maximum likelihood (L-BFGS).
 
     With g standardized along its principal directions, u the standardized mean of the predictions, clipped to its
     training range, and v the expected deviation of a prediction, h = (u, u^2, ln max(v, 0.02) - mean).
@@ -334,7 +339,7 @@ class OrderedProbit(BaseEstimator):
         return self
 
     def log_posteriors(self, G: Floats, v: Floats | None) -> Floats:
-        """Return ln P(y = i | x), (N, n), of items with predictions G (N, m) and expected deviations v (N,)."""
+        """Return ln P(y = i | x), (N, n), for predictions G (N, m), deviations v (N,)."""
         shrink = np.exp(-_bounded(self._spread_features(G, v) @ self.spread_)[0])
         edges = np.concatenate([[-np.inf], self.theta_, [np.inf]])
         t = (edges - (G @ self.location_ - self.offset_)[:, None]) * shrink[:, None]  # (N, n+1)
@@ -387,7 +392,7 @@ def unpack(x: Floats, n: int, k: int) -> tuple[Floats, Floats, Floats]:
 
 
 def log_mass(low: Floats, high: Floats) -> Floats:
-    """Return ln(Phi(high) - Phi(low)) without cancellation: in the upper tail by its mirror image."""
+    """Return ln(Phi(high) - Phi(low)) without cancellation."""
     upper = low > 0
     low, high = np.where(upper, -high, low), np.where(upper, -low, high)
     top = log_ndtr(high)
@@ -426,7 +431,7 @@ LEAST_LOGARITHM = -30.0
 
 
 class OrdinalProbit(HeldOutScores):
-    """A classifier made of regressors: they predict the class index, and an ordered probit turns it into posteriors.
+    """Classifier made of regressors of the class index and an ordered probit.
 
         P(y <= k | x) = Phi((theta_k - a.g(x)) exp(-b.h(x)))
 
@@ -485,7 +490,24 @@ class OrdinalProbit(HeldOutScores):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None) -> Self:
-        """Fit regressors and probit on X (N, ...), y (N,); groups (N,) stay together in the folds."""
+        """Fit regressors and probit on X (N, ...), y (N,), and groups (N,).
+
+        Parameters
+        ----------
+        X : array-like (N, ...)
+            Items, one per row.
+        y : array-like (N,)
+            Class of each item.
+        labels : ndarray (n,), default=None
+            Names of the classes if y has codes.
+        groups : ndarray of int (N,), default=None
+            Group of each item; groups stay together in the folds.
+
+        Returns
+        -------
+        Self
+            The fitted classifier.
+        """
         X, y = _checked(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -517,14 +539,14 @@ class OrdinalProbit(HeldOutScores):
         return normalized(self.probit_.log_posteriors(predictions[:-1].T, predictions[-1]))
 
     def __sklearn_tags__(self) -> Any:
-        """Take what items may look like from the regressors; where classes have no order, scores are poor."""
+        """Copy input tags of the regressors; scores are poor without class order."""
         tags = _with_items_of(super().__sklearn_tags__(), self.regressors)
         tags.classifier_tags.poor_score = True
         return tags
 
 
 class OrdinalStack(HeldOutScores):
-    """Regressors and classifiers, weighted by the likelihood of items that they have not seen.
+    """Regressors and classifiers, weighted by the likelihood of held-out items.
 
     The regressors become one :class:`OrdinalProbit`, every classifier is cross-fitted or scored out of bag. With the
     posteriors s_m(x) of these members,
@@ -590,7 +612,24 @@ class OrdinalStack(HeldOutScores):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, labels: Array | None = None, groups: Codes | None = None) -> Self:
-        """Fit members and weights on X (N, ...), y (N,); labels and groups as in :class:`CrossFitted`."""
+        """Fit members and weights on X (N, ...), y (N,), labels and groups.
+
+        Parameters
+        ----------
+        X : array-like (N, ...)
+            Items, one per row.
+        y : array-like (N,)
+            Class of each item.
+        labels : ndarray (n,), default=None
+            Names of the classes if y has codes.
+        groups : ndarray of int (N,), default=None
+            Group of each item; groups stay together in the folds.
+
+        Returns
+        -------
+        Self
+            The fitted classifier.
+        """
         X, y = _checked(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         members = each("model", self._held_out_members(X, groups))
@@ -612,7 +651,7 @@ class OrdinalStack(HeldOutScores):
         return self
 
     def _held_out_members(self, X: Any, groups: Codes | None) -> list[Any]:
-        """Return the unfitted members: the regressors as one probit, and classifiers that give held-out scores."""
+        """Return the unfitted members: one probit, and held-out classifiers."""
         members, self.kind_, folds = self.members, "", N_FOLDS
         self.reasons_: tuple[str, ...] = ()
         if members is None:
@@ -686,7 +725,9 @@ def balanced_weights(L: Floats, codes: Codes, log_prior: Floats) -> tuple[Floats
 
 
 def balanced_loss(x: Floats, L: Floats, codes: Codes, weight: Floats, centre: Floats) -> tuple[float, Floats]:
-    """Return the class-balanced negative log-likelihood with the pull of c to its centre (n,), and its gradient.
+    """Return the class-balanced negative log-likelihood and its gradient.
+
+    It includes a penalty that pulls c to its centre (n,).
 
     `x` holds w (m,) and c (n,), `weight` (n,) is that of an item of each class.
     """
@@ -699,7 +740,7 @@ def balanced_loss(x: Floats, L: Floats, codes: Codes, weight: Floats, centre: Fl
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, Array]:
-    """Return items whose rows can be picked, and labels (N,), or refuse them."""
+    """Return validated items and labels (N,)."""
     X = _rows(X)
     for what, number in zip(("item(s)", "feature(s)"), X.shape, strict=False):
         if number == 0:
@@ -716,7 +757,10 @@ def _rows(X: Any) -> Any:
 
 
 def _with_items_of(tags: Any, parts: Sequence[Any] | None) -> Any:
-    """Return tags that allow what all parts allow: sparse items and missing values; None chooses what suits."""
+    """Return tags that allow the inputs that all parts allow.
+
+    Inputs are sparse items and missing values. None chooses suitable parts.
+    """
     found = [get_tags(part).input_tags for part in parts or ()]
     tags.input_tags.sparse = all(one.sparse for one in found)
     tags.input_tags.allow_nan = parts is None or (bool(found) and all(one.allow_nan for one in found))
@@ -724,9 +768,9 @@ def _with_items_of(tags: Any, parts: Sequence[Any] | None) -> Any:
 
 
 def _fitted(regressors: Sequence[Any], spread: Any, X: Any, index: Floats, train: Codes) -> list[Any]:
-    """Return regressors of the index and, last, one of the deviation of their mean, all fitted on the same items.
+    """Return fitted regressors of the index and one of the deviation of their mean.
 
-    Deviations of these items are too small, but all that is asked of them is where they are larger than elsewhere;
+    Deviations of these items are too small, but only their relative sizes are used;
     and those by models of other folds would know the items of this one.
     """
     part = _safe_indexing(X, train)

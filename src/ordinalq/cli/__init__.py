@@ -1,4 +1,4 @@
-"""The command line. Errors are one line; exit code 2 is a mistake of the caller, 1 anything else."""
+"""Command line. Exit code 2 is an error of the caller, 1 any other error."""
 
 from ordinalq._utils.extras import require_extra
 

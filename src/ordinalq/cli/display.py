@@ -23,7 +23,7 @@ from ordinalq._utils.text import (
     shortened,
     table,
 )
-from ordinalq.cli.options import QUIET, in_options, say
+from ordinalq.cli.options import QUIET, say, with_option_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,14 +46,17 @@ COLUMNS = 10
 WORD = 11
 # Reasons of columns that have another use.
 ROLES = ("the target", "the group", "the weight")
-# Seconds after which one wants to know that something goes on.
+# Seconds after which progress is shown.
 PATIENCE = 2.0
 # Characters of what is being done next to a bar.
 DESCRIPTION = 30
 
 
 def prevalences(estimates: "Estimates") -> None:
-    """Print one row per group, in per cent, as wide as the terminal allows; nothing is cut but names of groups."""
+    """Print one row per group, in percent, as wide as the terminal allows.
+
+    Only names of groups are cut.
+    """
     shown = estimates.take(slice(MAX_ROWS))
     bounds, marks = shown.bounds, _marks(estimates)
     groups = key_columns(shown.keys, len(shown))
@@ -65,9 +68,9 @@ def prevalences(estimates: "Estimates") -> None:
         means = [f"{mean} ({low:.{digits}f} to {high:.{digits}f})" for mean, low, high in ends]
     items = {"items": [f"{n:,}{SINGLE if n == 1 else ''}" for n in shown.n_items]}
     last = {estimates.scale.name: means, **({"fit": marks[: len(shown)]} if marks else {})}
-    beside = [*list(groups.items())[1:], *items.items(), *last.items()]
+    others = [*list(groups.items())[1:], *items.items(), *last.items()]
     # What is left next to 8 characters of the first name and all other columns.
-    room = screen().width - MIN_WIDTH - sum(GAP + max(map(len, [name, *cells])) for name, cells in beside)
+    room = screen().width - MIN_WIDTH - sum(GAP + max(map(len, [name, *cells])) for name, cells in others)
     classes, sign, legend = _class_columns(estimates, shown.prevalences, room)
     apart = sum(GAP + max(map(len, [name, *cells])) for name, cells in classes.items()) > room
     how: dict[str, Any] = {"left": len(groups), "total": len(estimates)}
@@ -80,13 +83,13 @@ def prevalences(estimates: "Estimates") -> None:
     else:
         _print({**groups, **items, **classes, **last}, **how)
     if estimates.provenance is not None and estimates.provenance.estimand == "population":
-        say("estimates of the populations behind the rows, not of these rows alone")
+        say("estimates of the population of each group, not only of these rows")
     if legend:
         sentences(f"classes: {legend}")
     if not sign:
-        say("prevalences of the classes in per cent")
+        say("class prevalences in percent")
     if estimates.keys is not None and (shown.n_items == 1).any():
-        say(f"{SINGLE.strip()} a single item, which says little of a distribution")
+        say(f"{SINGLE.strip()} a single item: its estimate is very uncertain")
 
 
 def _print(columns: Mapping[str, Sequence[str]], **how: Any) -> None:
@@ -94,7 +97,7 @@ def _print(columns: Mapping[str, Sequence[str]], **how: Any) -> None:
 
 
 def _class_columns(estimates: "Estimates", P: Any, room: int) -> tuple[dict[str, list[str]], str, str]:
-    """Return the widest columns of prevalences (B, n) that fit, the sign of percentages, and a legend.
+    """Return the widest columns of prevalences (B, n) that fit, and a legend.
 
     Signs give way first, then the distance between classes, then their names, which a legend explains. If nothing fits
     the narrowest columns are returned.
@@ -150,7 +153,7 @@ def labelled(word: str, text: str) -> None:
 
 
 def columns(used: Mapping[str, str], unused: Mapping[str, str]) -> None:
-    """Print the columns that a model uses by kind, and those that it does not use by reason."""
+    """Print the used columns by kind, and the unused columns by reason."""
     roles: dict[str, list[str]] = {}
     for name, kind in used.items():
         roles.setdefault(kind.partition(":")[0], []).append(name)
@@ -158,7 +161,7 @@ def columns(used: Mapping[str, str], unused: Mapping[str, str]) -> None:
         labelled("columns", "; ".join(f"{first_of(names, COLUMNS)} ({kind})" for kind, names in roles.items()))
         return
     for name, reason in unused.items():
-        text = in_options(reason, {"by": "--by"})
+        text = with_option_names(reason, {"by": "--by"})
         roles.setdefault(text if reason in ROLES else f"not used: {text}", []).append(name)
     table(
         ("columns", "used as"), [(first_of(names, COLUMNS), role) for role, names in roles.items()], left=2, wrap=True
@@ -175,7 +178,7 @@ def others(estimates: "Estimates", n_groups: int) -> None:
 
 
 def assumption(estimates: "Estimates") -> None:
-    """State what is assumed of groups that are not like the training groups by their columns."""
+    """Print the assumption about groups that differ from the training groups."""
     from ordinalq.inference.provenance import ASSUMED, PARTS
 
     groups = "" if estimates.provenance is None else estimates.provenance.groups
@@ -191,10 +194,10 @@ def basis(estimates: "Estimates") -> None:
     known = counted(int(estimates.n_labelled.sum()), "item")
     text = f"labels of {known} in {some:,} of {counted(len(estimates), 'group')}"
     if alone:
-        text += f"; {_rest(alone)} on the labels alone, valid whatever else is wrong"
+        text += f"; {_rest(alone)} on the labels alone, valid even if the model is wrong"
     if some > alone:
         text += f"; {_rest(some - alone)} on the model"
-        text += " (--basis labels: on the labels alone, where there are ten)"
+        text += " (--basis labels: on the labels alone, if there are ten)"
     say(text)
 
 
@@ -222,7 +225,7 @@ def evaluation(errors: "pd.DataFrame", protocol: str, n_classes: int, unit: str)
 
 
 def distance(row: Mapping[Any, Any], n_classes: int, unit: str) -> None:
-    """State what NMD means: how far items would have to move."""
+    """Return an explanation of NMD as a distance in classes."""
     sentences(
         f"Average distance of an item from where {row['estimate']} puts it: {(n_classes - 1) * row['nmd']:.2f} {unit} "
         f"(NMD times {n_classes - 1})."
@@ -260,7 +263,7 @@ def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
 
 
 def methods(compared: "MethodComparison", unit: str) -> None:
-    """Print the errors of several methods, the best first, and which of them are as good."""
+    """Print the errors of several methods, the best first."""
     say(f"mean errors on {compared.samples}, on the scores of the model's classifier")
     rows = []
     for row in compared.rows():
@@ -284,7 +287,7 @@ def charts(estimates: "Estimates") -> None:
 
 
 def bars(title: str, estimate: "Estimates") -> None:
-    """Print one bar per class of a single estimate, from 0 to 100%; with intervals, these next to it."""
+    """Print one bar per class of a single estimate, with intervals if present."""
     console = screen()
     if title:
         console.print(f"\n{plain(title)}", overflow="ellipsis", no_wrap=True)
@@ -302,7 +305,7 @@ def bars(title: str, estimate: "Estimates") -> None:
 
 
 def _marks(estimates: "Estimates") -> list[str]:
-    """Return the fit of each sample where it is in doubt, else a blank; none where no fit is."""
+    """Return the fit of each sample in doubt, else a blank; [] if all are good."""
     found = estimates.fit
     if found is None or (usual := np.isin(found, ["good", "too few items"])).all():
         return []
@@ -310,13 +313,13 @@ def _marks(estimates: "Estimates") -> list[str]:
     return marks
 
 
-def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
-    """State how many samples do not look like a mixture of the training classes, and what to do."""
+def fit(estimates: "Estimates", *, has_groups: bool) -> None:
+    """Print the number of samples with a bad fit, and advice."""
     tested = 0 if estimates.fit is None else int((estimates.fit != "too few items").sum())
     if estimates.fit is None or not tested:
         return
     marked = tested - int((estimates.fit == "good").sum())
-    like = "the training groups" if knows_groups else "a mixture of the training classes"
+    like = "the training groups" if has_groups else "a mixture of the training classes"
     groups = f"{counted(tested, 'group')} with enough items"
     if len(estimates) == 1:
         who = "the table"
@@ -324,15 +327,15 @@ def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
         who = f"{marked:,} of {groups}" if marked else f"{'all ' * (tested > 1)}{groups}"
     single = len(estimates) == 1 or (marked or tested) == 1
     if not marked:
-        caveat = "" if knows_groups or estimates.basis is not None else " (no proof: see fit --by)"
+        caveat = "" if has_groups or estimates.basis is not None else " (no proof: see fit --by)"
         sentences(f"fit: {who} look{'s' * single} like {like}{caveat}")
         return
-    remedy = "label some of their items" if knows_groups else "train with --by COLUMN, or label some of their items"
+    remedy = "label some of their items" if has_groups else "train with --by COLUMN, or label some of their items"
     sentences(f"fit: {who} {'does' if single else 'do'} not look like {like}: {remedy}")
 
 
 def smoothing_of(quantifier: "Quantifier") -> "Smoothing | None":
-    """Return how much estimates are smoothed, None where they are not."""
+    """Return the strength of smoothing, or None."""
     found = quantifier.smoothing()
     return None if found is None or found.value == 0 else found
 
@@ -341,14 +344,14 @@ def smoothing(quantifier: "Quantifier") -> None:
     """Note that a method smooths."""
     if smoothing_of(quantifier) is not None:
         say(
-            "note: this method prefers distributions without jumps between classes (it smooths); its intervals include "
-            "the bias that held-out samples show",
+            "note: this method smooths: it prefers distributions without jumps between classes; its intervals "
+            "include the bias on held-out samples",
             err=True,
         )
 
 
 def key_columns(keys: "Keys | None", n_groups: int) -> dict[str, list[str]]:
-    """Return what the columns of groups show, by their names; without groups, one of blanks."""
+    """Return the columns of groups by name; without groups, one blank column."""
     if keys is None:
         return {"": [""] * n_groups}
     return {column.name: column.labels() for column in keys.columns}
@@ -375,8 +378,8 @@ def _bar(part: float, room: int) -> str:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show on the terminal what is being done, how far it is and how long it takes, after two seconds."""
-    if not _is_watched():
+    """Show progress on the terminal after two seconds."""
+    if not _is_interactive():
         yield
         return
     from rich.console import Console
@@ -391,13 +394,13 @@ def working(what: str) -> Iterator[None]:
     )
     from rich.text import Text
 
-    from ordinalq._utils.progress import Far
+    from ordinalq._utils.progress import ProgressHandler
 
-    far = Far()
+    far = ProgressHandler()
 
     class Told(ProgressColumn):
         def render(self, task: Any) -> Text:
-            """State what the innermost work is; asked whenever the screen is drawn."""
+            """Return the current step as text, for each refresh of the screen."""
             display.update(task.id, completed=far.part)
             return Text(f"{far.part:4.0%} {far.what}", no_wrap=True, overflow="ellipsis")
 
@@ -416,8 +419,8 @@ def working(what: str) -> Iterator[None]:
         display.stop()
 
 
-def _is_watched() -> bool:
-    """Return whether somebody looks at a terminal and has not asked for quiet."""
+def _is_interactive() -> bool:
+    """Return whether the output is a terminal and --quiet was not given."""
     return sys.stderr.isatty() and not QUIET.get()
 
 

@@ -23,8 +23,8 @@ from ordinalq.cli.options import (
     WeightTypeOption,
     app,
     listed,
+    print_json,
     say,
-    say_json,
 )
 from ordinalq.cli.predict import columns_of
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 @app.command()
 def methods(json: JsonOption = False) -> None:
-    """List the methods: name, name in the paper, group, and the parameters that --tau and --set can give."""
+    """List methods with their name in the paper, group and parameters."""
     from ordinalq._utils.text import table
     from ordinalq.quantifiers.catalog import catalog
 
     rows = [(e.name, e.paper_name, e.group, e.cls().get_params(deep=False)) for e in catalog()]
     if json:
         names = ("name", "paper_name", "group", "parameters")
-        say_json([dict(zip(names, row, strict=True)) for row in rows])
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     hidden = {"classifier", "solver", "n_jobs", "random_state"}
     cells = [
@@ -58,46 +58,46 @@ def fit(
     table: Annotated[
         list[str],
         typer.Argument(
-            help="Labelled table: .csv, .tsv, .xlsx, .ods, .jsonl, .parquet, a folder, pattern or address; - is stdin."
+            help="Labelled table: .csv, .tsv, .xlsx, .ods, .jsonl, .parquet, a folder, a pattern or an address. - is stdin."
         ),
     ],
-    target: Annotated[str, typer.Option(help="Column of the labels.")],
+    target: Annotated[str, typer.Option(help="Label column.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write, such as model.oq.")],
-    by: Annotated[str | None, typer.Option(help="Groups, as in predict: the model learns how they differ.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Columns of groups, as in predict. The model learns how groups differ.")
+    ] = None,
     tidy_groups: TidyOption = False,
     method: Annotated[
-        str | None, typer.Option(help="See `ordinalq methods`; default: the best that suits the columns.")
+        str | None, typer.Option(help="Method, see `ordinalq methods`. Default: chosen by the columns.")
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option(help="Time for the default: fast, balanced (default) or best; seconds to minutes."),
+        typer.Option(help="Time budget of the default method: fast (seconds), balanced (default) or best (minutes)."),
     ] = None,
-    tau: Annotated[
-        str | None, typer.Option(help="Strength of the regularization: a number, auto, or auto:items.")
-    ] = None,
+    tau: Annotated[str | None, typer.Option(help="Strength of smoothing: a number, auto, or auto:items.")] = None,
     text: Annotated[str, typer.Option(help="Columns of text, comma-separated.")] = "",
-    features: Annotated[str, typer.Option(help="Other columns to use; default: all, if there is no --text.")] = "",
-    categories: Annotated[str, typer.Option(help="Columns that are categories, whatever they look like.")] = "",
+    features: Annotated[str, typer.Option(help="Other columns to use. Default: all, unless --text is given.")] = "",
+    categories: Annotated[str, typer.Option(help="Columns to treat as categories.")] = "",
     date_format: Annotated[
-        list[str] | None, typer.Option("--date-format", help="Format of a column of dates, such as day=%m/%d/%Y.")
+        list[str] | None, typer.Option("--date-format", help="Format of a date column, for example day=%m/%d/%Y.")
     ] = None,
     classes: Annotated[str, typer.Option(help="Labels in ascending order, comma-separated.")] = "",
     class_values: Annotated[
-        str, typer.Option(help="Values of the classes in their order, for means: comma-separated numbers.")
+        str, typer.Option(help="Numeric values of the classes in order, used for means. Comma-separated.")
     ] = "",
     classifier: Annotated[
-        str | None, typer.Option(help="logistic or forest; default: models that suit the columns.")
+        str | None, typer.Option(help="Classifier: logistic or forest. Default: chosen by the columns.")
     ] = None,
-    set: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, key=value.")] = None,  # noqa: A002
+    set: Annotated[list[str] | None, typer.Option("--set", help="Parameter of the method, key=value.")] = None,  # noqa: A002
     skip_unlabelled: SkipOption = False,
     max_items: Annotated[
-        int | None, typer.Option(help="Learn from at most this many rows: the same part of each group, or class.")
+        int | None, typer.Option(help="Maximum number of rows to fit on: the same part of each group or class.")
     ] = None,
     weight: WeightOption = None,
     weight_type: WeightTypeOption = "survey",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is not a model.")] = False,
-    n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
-    random_state: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the forests.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite --out even if it is not a model.")] = False,
+    n_jobs: Annotated[int, typer.Option(help="Number of processes.")] = 1,
+    random_state: Annotated[int, typer.Option(min=0, help="Random seed of folds and forests.")] = 0,
     format: FormatOption = None,  # noqa: A002
     sheet: SheetOption = None,
     encoding: EncodingOption = "utf-8",
@@ -116,7 +116,7 @@ def fit(
     file = open_table(table, format, encoding, quoting, max_spool, sheet)
     check_output(out, *(part.path for part in file.files))  # before the work, not after it
     if out.exists() and not force and not model_file.is_model(out):
-        raise FileExistsError(f"{out}: exists and is not an ordinalq model; name another file, or use --force.")
+        raise FileExistsError(f"{out}: exists and is not an ordinalq model. Use another file or --force.")
     quantifier = build_quantifier(
         method,
         _parameters(set or [], tau) | ({} if budget is None else {"budget": budget}),
@@ -146,9 +146,9 @@ def fit(
         )
     info = model_file.save_model(model, out, overwrite=force)
     if json:
-        say_json({"model": str(out), **_fitted(model, info)})
+        print_json({"model": str(out), **_fitted(model, info)})
         return
-    _say_fitted(model, info, out, verbose=verbose)
+    _print_fitted(model, info, out, verbose=verbose)
     if by is None and (group := _likely_group(file, target, listed(text))):
         display.labelled("groups", f"{group!r} may be a group of rows; fit --by {group} learns how groups differ")
     how = "" if by is None else f" --by {by}"
@@ -183,13 +183,16 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "columns": info.columns,
         "unused": model.unused_,
         **({} if smoothing is None else {smoothing.parameter: smoothing.value}),
-        # What the default says of itself.
+        # Report of the default method.
         **({"training": asdict(model.fitted().training_)} if hasattr(model.fitted(), "training_") else {}),
     }
 
 
-def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path, *, verbose: bool) -> None:
-    """Print the columns, the quality and the expected error; with `verbose` also methods and parameters."""
+def _print_fitted(model: "TableModel", info: "ModelInfo", out: Path, *, verbose: bool) -> None:
+    """Print the columns, the quality and the expected error.
+
+    With `verbose` also methods and parameters.
+    """
     from ordinalq._utils.text import counted
     from ordinalq.cli import display
     from ordinalq.cli.display import percentages, smoothing_of
@@ -220,21 +223,20 @@ def _say_fitted(model: "TableModel", info: "ModelInfo", out: Path, *, verbose: b
 def evaluate(
     model: ModelArgument,
     table: Annotated[
-        list[str], typer.Argument(help="Labelled table that the model has not seen; - is standard input.")
+        list[str], typer.Argument(help="Labelled table that was not used for fitting. - is standard input.")
     ],
     protocol: Annotated[
-        str | None, typer.Option(help="How samples are drawn: app, app-oq:0.2 or npp; default: app, if not --by.")
+        str | None,
+        typer.Option(help="Protocol that draws samples: app, app-oq:0.2 or npp. Default: app, unless --by is given."),
     ] = None,
-    by: Annotated[str | None, typer.Option(help="Groups, as in predict; they are the samples.")] = None,
-    target: Annotated[str | None, typer.Option(help="Column of the labels; default: as in training.")] = None,
+    by: Annotated[str | None, typer.Option(help="Columns of groups, as in predict. Each group is a sample.")] = None,
+    target: Annotated[str | None, typer.Option(help="Label column. Default: as in fit.")] = None,
     samples: Annotated[int, typer.Option(help="Number of samples to draw.")] = 1000,
     sample_size: Annotated[int, typer.Option(help="Items in each sample.")] = 100,
     interval: Annotated[float, typer.Option(help="Level of the intervals of groups.")] = 0.95,
-    methods: Annotated[
-        str, typer.Option(help="Other methods on the same scores, comma-separated: which has the smallest error?")
-    ] = "",
+    methods: Annotated[str, typer.Option(help="Other methods to compare on the same scores, comma-separated.")] = "",
     skip_unlabelled: SkipOption = False,
-    random_state: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
+    random_state: Annotated[int, typer.Option(min=0, help="Random seed of the samples.")] = 0,
     trust: TrustOption = "",
     format: FormatOption = None,  # noqa: A002
     sheet: SheetOption = None,
@@ -243,7 +245,7 @@ def evaluate(
     max_spool: MaxSpoolOption = 8.0,
     json: JsonOption = False,
 ) -> None:
-    """Measure the errors of a model on groups or samples of a labelled table, next to simple estimates."""
+    """Measure the errors of a model on groups or samples of a labelled table."""
     from ordinalq.cli import display
     from ordinalq.io.table import open_table
     from ordinalq.tables.evaluate import compare_table, evaluate_table
@@ -259,7 +261,7 @@ def evaluate(
         with display.working(f"comparing methods on {file.name}"):
             compared = compare_table(loaded, file, listed(methods), protocol or "app", **how)
         if json:
-            say_json({"samples": compared.samples, "methods": compared.rows()})
+            print_json({"samples": compared.samples, "methods": compared.rows()})
         else:
             display.methods(compared, what)
         return
@@ -275,18 +277,18 @@ def evaluate(
         results = [
             {**how, **errors.attrs, "errors": errors.to_dict("records")} for how, errors in found if errors is not None
         ]
-        say_json(results[0] if len(results) == 1 else {"groups": results[0], "samples": results[1]})
+        print_json(results[0] if len(results) == 1 else {"groups": results[0], "samples": results[1]})
         return
     if groups is not None:
         display.evaluation_of_groups(groups, str(by), what)
     if drawn is not None:
         if groups is not None:
-            say("\nThe same on artificial samples, whose items of a class look alike:\n")
+            say("\nThe same on drawn samples, with the same feature distribution within each class:\n")
         display.evaluation(drawn, str(protocol), len(info.classes), what)
 
 
 def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:
-    """Return the parameters of a method from key=value; values are JSON, or else words.
+    """Return the parameters of a method from key=value; values are JSON or text.
 
     >>> _parameters(["n_bins=8", "solver=newton"], "auto")
     {'n_bins': 8, 'solver': 'newton', 'tau': 'auto'}

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = str(message).replace("Pass groups to fit", "Use fit --by")
         say(f"ordinalq: warning: {one_line(text, options)}", err=True)
 
-    asked = QUIET.set(quiet)
+    token = QUIET.set(quiet)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = warn
@@ -63,12 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         if isinstance(error, MemoryError):
             message = "not enough memory."
-        if message:  # a call without arguments has shown the help and says no more
+        if message:  # a call without arguments has only printed the help
             say(f"ordinalq: {one_line(message, options)}", err=True)
         # The parser's own errors (unknown verb, missing option) carry their exit code.
         return int(getattr(error, "exit_code", 2 if isinstance(error, CALLERS_MISTAKES) else 1))
     finally:
-        QUIET.reset(asked)
+        QUIET.reset(token)
 
 
 def _options(arguments: Sequence[str]) -> Mapping[str, str]:

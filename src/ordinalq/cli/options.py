@@ -1,4 +1,4 @@
-"""The typer application, options that several subcommands share, and messages in terms of options."""
+"""Typer application, shared options, and messages in terms of options."""
 
 import json
 import logging
@@ -22,34 +22,35 @@ app = typer.Typer(
 )
 
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help="File or folder with a local copy; default: the folder ORDINALQ_DATA.")
+    Path | None, typer.Option("--data", help="File or folder with a local copy. Default: the folder ORDINALQ_DATA.")
 ]
 FormatOption = Annotated[
-    str | None, typer.Option("--format", help="csv, tsv, excel, jsonl or parquet; default: by the extension.")
+    str | None,
+    typer.Option("--format", help="File format: csv, tsv, excel, jsonl or parquet. Default: by the file extension."),
 ]
 TidyOption = Annotated[
-    bool, typer.Option("--tidy-groups", help="Merge groups whose names differ only in case and blanks.")
+    bool, typer.Option("--tidy-groups", help="Merge groups whose names differ only in case or spaces.")
 ]
 SheetOption = Annotated[
-    str | None, typer.Option("--sheet", help="Sheet of an .xlsx or .ods file; default: the first that has cells.")
+    str | None, typer.Option("--sheet", help="Sheet of an .xlsx or .ods file. Default: the first with cells.")
 ]
 EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of text files, such as cp1252.")]
 QuotingOption = Annotated[
     str,
     typer.Option(
-        "--quoting", help="Quotes around cells of CSV and TSV files: 'minimal': they protect, 'none': plain characters."
+        "--quoting", help="Quotes in CSV and TSV files: minimal (they enclose cells) or none (ordinary characters)."
     ),
 ]
 MaxSpoolOption = Annotated[
-    float, typer.Option("--max-spool", help="Gigabytes of standard input or of a pipe that are copied to disk at most.")
+    float, typer.Option("--max-spool", help="Maximum size in GB of standard input or a pipe copied to disk.")
 ]
 CsvSafeOption = Annotated[
-    bool, typer.Option("--csv-safe", help="Put a quote before text in CSV output that spreadsheets take for a formula.")
+    bool, typer.Option("--csv-safe", help="Put a quote before CSV cells that spreadsheets would run as formulas.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-SkipOption = Annotated[bool, typer.Option("--skip-unlabelled", help="Leave out rows without a label.")]
-ModelArgument = Annotated[Path, typer.Argument(help="Model that `ordinalq fit` has written.")]
-WeightOption = Annotated[str | None, typer.Option("--weight", help="Column of weights of the rows.")]
+SkipOption = Annotated[bool, typer.Option("--skip-unlabelled", help="Skip rows without a label.")]
+ModelArgument = Annotated[Path, typer.Argument(help="Model file written by `ordinalq fit`.")]
+WeightOption = Annotated[str | None, typer.Option("--weight", help="Weight column.")]
 WeightTypeOption = Annotated[
     str,
     typer.Option(
@@ -57,11 +58,13 @@ WeightTypeOption = Annotated[
         help="Weight type: survey (sampling or simulation weights) or frequency (row counts).",
     ),
 ]
-TrustOption = Annotated[str, typer.Option("--trust", help="Types in the model file to trust, comma-separated.")]
+TrustOption = Annotated[
+    str, typer.Option("--trust", help="Additional types to allow in the model file, comma-separated.")
+]
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         typer.echo(f"ordinalq {__version__}")
         raise typer.Exit
 
@@ -69,18 +72,18 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not show progress.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Ordinal quantification: class distributions of unlabelled samples over ordered classes."""
+    """Estimate class distributions of samples over ordered classes."""
 
 
-# What is said on the terminal: plain characters only, and options where the library speaks of parameters.
+# Terminal output: plain characters only, with options instead of parameters of the library.
 
 
-# Whether the call that is running was asked for quiet.
+# Whether the running call has the option --quiet.
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 # Parameters of the library that have another name as an option.
@@ -107,16 +110,18 @@ def say(text: str, *, err: bool = False) -> None:
     typer.echo("\n".join(plain(line) for line in text.split("\n")), err=err)
 
 
-def say_json(value: Any) -> None:
-    """Print JSON; characters that are not printable are escaped, numbers that it lacks are null."""
+def print_json(value: Any) -> None:
+    """Print JSON with escaped control characters; NaN and infinity become null."""
     text = json.dumps(finite(value), indent=2, ensure_ascii=False, default=str)
     typer.echo("".join(c if c == "\n" or c.isprintable() else _escaped(c) for c in text))
 
 
-def in_options(text: str, options: Mapping[str, str]) -> str:
-    """Return a text in which parameters, written as in Python, are options of the verb; those that it lacks stay.
+def with_option_names(text: str, options: Mapping[str, str]) -> str:
+    """Return a text in which parameters are written as options of the subcommand.
 
-    >>> in_options("give quoting='none', or tau=True.", {"quoting": "--quoting"})
+    Parameters without an option stay.
+
+    >>> with_option_names("give quoting='none', or tau=True.", {"quoting": "--quoting"})
     'give --quoting none, or tau=True.'
     """
 
@@ -153,11 +158,11 @@ def _subject(text: str, options: Mapping[str, str]) -> str:
 
 def one_line(text: str, options: Mapping[str, str]) -> str:
     """Return a message of the library as one line of the command line."""
-    return plain(in_options(_subject(" ".join(text.split()), options), options))
+    return plain(with_option_names(_subject(" ".join(text.split()), options), options))
 
 
 class OneLine(logging.Formatter):
-    """Messages of the library in the log, as the command line says them."""
+    """Log messages of the library in terms of the command line."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__("%(message)s")

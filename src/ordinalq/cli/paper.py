@@ -10,17 +10,17 @@ from ordinalq.cli.options import DataOption, app, say
 
 @app.command()
 def datasets(
-    data: Annotated[Path | None, typer.Option(help="Folder with local copies; default: ORDINALQ_DATA.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with local copies. Default: ORDINALQ_DATA.")] = None,
 ) -> None:
-    """List the data sets: what exists, how large, under which licence, and whether it is here."""
+    """List data sets with size, licence and local copies."""
     from ordinalq._utils.text import table
     from ordinalq.datasets import CATALOG
     from ordinalq.datasets.download import find_local
 
     if data is None:
-        find_local(())  # finds nothing, but says if ORDINALQ_DATA is no folder
+        find_local(())  # raises if ORDINALQ_DATA is not a folder
     if data is not None and not data.is_dir():
-        raise FileNotFoundError(f"{data}: no such folder.")
+        raise FileNotFoundError(f"{data}: folder not found.")
     headers = ("name", "items", "features", "classes", "what, licence, where")
     rows: list[tuple[str, ...]] = []
     for entry in CATALOG:
@@ -34,16 +34,14 @@ def datasets(
 @app.command()
 def extract(
     name: Annotated[str, typer.Argument(help="Name of a data set, see `ordinalq datasets`.")],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder to write: absent, empty, or written by an earlier call.")
-    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Output folder: new, empty, or written by an earlier call.")],
     data: DataOption = None,
     settings: Annotated[
-        str, typer.Option(help="'reference' as the authors' code, or 'paper' as the text.")
+        str, typer.Option(help="Variant: reference (the authors' code) or paper (the text).")
     ] = "reference",
-    random_state: Annotated[int, typer.Option(help="Seed of the split and of all samples.")] = 876,
+    random_state: Annotated[int, typer.Option(help="Random seed of the split and of all samples.")] = 876,
 ) -> None:
-    """Write a data set as Parquet files, with the samples of each protocol, for use by other programs."""
+    """Write a data set and its samples as Parquet files."""
     from ordinalq.datasets import load_dataset
     from ordinalq.datasets.dataset import check_folder
 
@@ -60,25 +58,25 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="Experiment of the paper (such as fried), benchmark (castano, semeval), or path of a TOML file."
+            help="Experiment of the paper, for example fried, a benchmark (castano, semeval), or the path of a TOML file."
         ),
     ],
     profile: Annotated[
         str, typer.Option(help="'full', or 'quick': fewer samples and a small classifier grid.")
     ] = "full",
     settings: Annotated[
-        str, typer.Option(help="'reference' as the authors' code, or 'paper' as the text.")
+        str, typer.Option(help="Variant: reference (the authors' code) or paper (the text).")
     ] = "reference",
     data: DataOption = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder to write; default: results/NAME. An interrupted run continues."),
+        typer.Option("--out", "-o", help="Output folder. Default: results/NAME. An interrupted run is continued."),
     ] = None,
-    n_jobs: Annotated[int, typer.Option("--n-jobs", help="Number of workers; -1: all processors.")] = -1,
+    n_jobs: Annotated[int, typer.Option("--n-jobs", help="Number of workers. -1: all processors.")] = -1,
     backend: Annotated[str, typer.Option(help="Backend of joblib: loky, dask, ray, spark, ...")] = "loky",
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print progress and tables.")] = False,
 ) -> None:
-    """Run an experiment of the paper and write its tables next to the published figures, and a report.
+    """Run an experiment of the paper and write tables and a report.
 
     Exits with 1 if a method failed in all its configurations.
     """
@@ -160,10 +158,10 @@ def lequa(
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Folders of finished experiments.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the comparison of several experiments.")
+        Path | None, typer.Option("--out", "-o", help="Output folder of the comparison of several experiments.")
     ] = None,
 ) -> None:
-    """Write the report of a finished experiment again, or compare several of them by ranks."""
+    """Write the report of an experiment, or compare several by ranks."""
     from ordinalq.paper.report.reproduce import report_experiments
 
     say(str(report_experiments(folders, out)))

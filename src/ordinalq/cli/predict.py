@@ -30,8 +30,8 @@ from ordinalq.cli.options import (
     WeightTypeOption,
     app,
     listed,
+    print_json,
     say,
-    say_json,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 # What several verbs ask: a model about a table, by groups. The options are written here once.
 
 
-MoreArgument = Annotated[list[str] | None, typer.Argument(help="More files of the table.")]
+MoreArgument = Annotated[list[str] | None, typer.Argument(help="Further files of the table.")]
 
 
 @dataclass(frozen=True)
@@ -61,45 +61,47 @@ class Job:
     table: Annotated[
         str,
         typer.Argument(
-            help="Table of any size: a file, a folder, a pattern '*.parquet', https:// or s3://; - is stdin."
+            help="Table of any size: a file, a folder, a pattern '*.parquet', https:// or s3://. - is stdin."
         ),
     ]
     by: Annotated[
-        str | None, typer.Option(help="Groups: a column, several as in a,b, or periods such as date:month.")
+        str | None,
+        typer.Option(help="Columns of groups: a column, several (a,b), or periods of a date column (date:month)."),
     ] = None
     tidy_groups: TidyOption = False
     estimand: Annotated[
         str | None,
         typer.Option(
             "--estimand",
-            help="Intervals for exactly these rows, the 'sample', or for their 'population'; default: sample, for "
-            "comparisons and periods population.",
+            help="Intervals for these rows (sample) or for their population. Default: population for comparisons and "
+            "periods, else sample.",
         ),
     ] = None
-    labels: Annotated[str | None, typer.Option(help="Column with labels of some rows, drawn at random.")] = None
+    labels: Annotated[str | None, typer.Option(help="Column with labels of some rows, which were drawn at random.")] = (
+        None
+    )
     label_inclusion: Annotated[
         str | None,
-        typer.Option(help="Column with the probability of each labelled row to be drawn; implies --basis labels."),
+        typer.Option(help="Column with the probability that each labelled row was drawn. Implies --basis labels."),
     ] = None
     basis: Annotated[
         str,
         typer.Option(
             "--basis",
-            help="With labels: rest on the 'labels' alone, also on the 'model' of groups, or on what suits ('auto').",
+            help="Basis of estimates with labels: labels (labels alone), model (also the model of groups) or auto.",
         ),
     ] = "auto"
     drift: Annotated[
         str,
         typer.Option(
-            help="Common offset of all groups from the training groups: 'auto' estimates it, 'none' estimates groups "
-            "independently, a number such as 0.3 states its variance, a .json file of predict --json has that of an "
-            "earlier table.",
+            help="Common offset of all groups from the training groups: auto (estimate it), none (estimate groups "
+            "independently), a number (its variance, for example 0.3), or a .json file of predict --json."
         ),
     ] = "auto"
     weight: WeightOption = None
     weight_type: WeightTypeOption = "survey"
-    n_jobs: Annotated[int, typer.Option(help="Processes that read and score; -1: all processors.")] = 1
-    random_state: Annotated[int, typer.Option(min=0, help="Seed of intervals and draws.")] = 0
+    n_jobs: Annotated[int, typer.Option(help="Number of processes that read and score. -1: all processors.")] = 1
+    random_state: Annotated[int, typer.Option(min=0, help="Random seed of intervals and draws.")] = 0
     trust: TrustOption = ""
     format: FormatOption = None
     sheet: SheetOption = None
@@ -110,7 +112,7 @@ class Job:
     json: JsonOption = False
 
     @property
-    def knows_groups(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether the model was fitted with groups."""
         from ordinalq.inference.model import learned_groups
 
@@ -153,7 +155,7 @@ class Job:
 
         return check_output(path, self.model, *(part.path for part in self.file.files))
 
-    def and_files(self, more: Sequence[str | Path] | None) -> "Job":
+    def with_files(self, more: Sequence[str | Path] | None) -> "Job":
         """Return the job with more files of the table."""
         job = replace(self)
         if more:
@@ -178,14 +180,14 @@ class Job:
 
     @cached_property
     def loaded(self) -> Any:
-        """The model that answers: with a stated group effect if it was fitted without groups and asked about some."""
+        """Loaded model; with a stated group effect if it was fitted without groups."""
         from ordinalq.tables.inner import model_for
 
         return model_for(self._loaded[0], self.by)
 
     @property
     def info(self) -> "ModelInfo":
-        """What the model's file says of it."""
+        """Information in the model file."""
         return self._loaded[1]
 
     @property
@@ -196,11 +198,11 @@ class Job:
         return fitted_quantifier(self.loaded)
 
     def check_resume(self, out: Path | None) -> None:
-        """Raise an error if --resume has no output file, or input that cannot be read again."""
+        """Raise an error if --resume has no output file or input that can be read twice."""
         if out is None:
-            raise ValueError("--resume needs --out: what is finished is kept beside it.")
+            raise ValueError("--resume needs --out. Finished parts are stored next to that file.")
         if str(self.table) == "-":
-            raise ValueError("--resume needs a table in files, which can be read again, got standard input.")
+            raise ValueError("--resume needs a table in files, got standard input.")
 
     def finished(self, out: Path) -> "Finished":
         """Return the folder next to the output that keeps what is finished."""
@@ -229,7 +231,7 @@ class Job:
 
     @contextmanager
     def reading(self) -> Iterator[dict[str, Any]]:
-        """Show how far the table is read; give what functions that read it are told."""
+        """Show the progress of reading; yield options of functions that read."""
         from ordinalq.cli import display
 
         with display.working(f"reading {self.file.name}"):
@@ -250,8 +252,8 @@ def columns_of(by: str | None, file: "Table") -> list[str] | None:
     return [by] if "," not in by or by in file.columns() else listed(by)
 
 
-def asks(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the arguments and options of a :class:`Job` around its own; it takes the job in their place."""
+def job_command(verb: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments and options of a :class:`Job` to a subcommand."""
     shared = [*inspect.signature(Job).parameters.values()]
     own = [*inspect.signature(verb).parameters.values()][1:]
 
@@ -265,29 +267,37 @@ def asks(verb: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-# Tables that are read on an engine: where it is, and what comes back from there.
+# Tables that are read on an engine.
 
 
 ENGINES = ("local", "dask", "spark")
 
 
-class Where(NamedTuple):
-    """Where rows are scored: the engine, and the address of Dask's scheduler or Spark's master (None: workers here)."""
+class EngineAddress(NamedTuple):
+    """Engine that scores rows, and the address of its scheduler or master.
+
+    None starts workers on this machine.
+    """
 
     engine: str = "local"
     address: str | None = None
 
     def check(self, resume: bool) -> None:
-        """Raise an error for what no engine does."""
+        """Raise ValueError if the engine is unknown or cannot resume."""
         from ordinalq._utils.validation import check_choice
 
         check_choice("--engine", self.engine, ENGINES)
         if resume and self.engine != "local":
-            raise ValueError("--resume is for --engine local: engines take care of workers that are lost.")
+            raise ValueError("--resume is only supported with --engine local. Other engines restart lost workers.")
 
 
-def on_engine(job: "Job", where: Where, level: float | None, options: "IntervalOptions") -> "Summary | Estimates":
-    """Return the sums of a table, or its estimates where the method needs the scores of all items of a group."""
+def on_engine(
+    job: "Job", where: EngineAddress, level: float | None, options: "IntervalOptions"
+) -> "Summary | Estimates":
+    """Return the sums of a table, or its estimates if scores are needed.
+
+    Some methods need the scores of all items of a group.
+    """
     from ordinalq.inference.estimates import Estimates
     from ordinalq.tables import engines
     from ordinalq.tables.aggregate import Reading
@@ -305,7 +315,7 @@ def on_engine(job: "Job", where: Where, level: float | None, options: "IntervalO
     return groups.typed(found)
 
 
-def _on_dask(task: Any, job: "Job", where: Where) -> Any:
+def _on_dask(task: Any, job: "Job", where: EngineAddress) -> Any:
     from ordinalq import dask
 
     with _client(where, job.n_jobs):
@@ -313,7 +323,7 @@ def _on_dask(task: Any, job: "Job", where: Where) -> Any:
 
 
 @contextmanager
-def _client(where: Where, n_jobs: int) -> Iterator[None]:
+def _client(where: EngineAddress, n_jobs: int) -> Iterator[None]:
     """Connect to a cluster, or start workers on this machine."""
     with require_extra("dask", "--engine dask"):
         from distributed import Client
@@ -329,12 +339,12 @@ def _client(where: Where, n_jobs: int) -> Iterator[None]:
     try:
         client: Any = Client(where.address, **({} if where.address else local))  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
-        raise ValueError(f"--scheduler {where.address}: no Dask scheduler answers there.") from error
+        raise ValueError(f"--scheduler {where.address}: no Dask scheduler responds at this address.") from error
     with client:
         yield
 
 
-def _on_spark(task: Any, job: "Job", where: Where) -> Any:
+def _on_spark(task: Any, job: "Job", where: EngineAddress) -> Any:
     from ordinalq import spark
     from ordinalq._utils.parallel import n_workers
 
@@ -354,34 +364,40 @@ LEVEL = 0.95
 
 
 @app.command()
-@asks
+@job_command
 def predict(
     job: Job,
     more: MoreArgument = None,
     sort: Annotated[
         str | None,
-        typer.Option(help="Largest first by 'items', 'mean' or the prevalence of a class; --sort=-mean: lowest first."),
+        typer.Option(
+            help="Sort groups, largest first, by items, mean or the prevalence of a class. --sort=-mean: lowest first."
+        ),
     ] = None,
-    top: Annotated[int | None, typer.Option(help="Show this many groups, and all others as one.")] = None,
-    best: Annotated[int | None, typer.Option(help="Show this many groups with the highest mean class.")] = None,
-    worst: Annotated[int | None, typer.Option(help="Show this many groups with the lowest mean class.")] = None,
-    min_items: Annotated[int | None, typer.Option(help="Groups with fewer rows join the others.")] = None,
-    interval: Annotated[float | None, typer.Option(help="Level of intervals, such as 0.95.")] = None,
+    top: Annotated[int | None, typer.Option(help="Number of groups to show. All others are one group.")] = None,
+    best: Annotated[int | None, typer.Option(help="Number of groups with the highest mean to show.")] = None,
+    worst: Annotated[int | None, typer.Option(help="Number of groups with the lowest mean to show.")] = None,
+    min_items: Annotated[
+        int | None, typer.Option(help="Minimum number of rows of a group. Smaller groups are merged into one.")
+    ] = None,
+    interval: Annotated[float | None, typer.Option(help="Confidence level of intervals, for example 0.95.")] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
-            help="Table to write: .csv, .tsv, .xlsx, .jsonl, .parquet; no extension: a folder of Parquet.",
+            help="Output table: .csv, .tsv, .xlsx, .jsonl or .parquet. Without extension: a folder of Parquet files.",
         ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
-    diagnose: Annotated[bool, typer.Option("--diagnose", help="Report how far the estimate can be trusted.")] = False,
-    engine: Annotated[str, typer.Option(help="Where rows are scored: local, dask or spark.")] = "local",
-    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler; default: local workers.")] = None,
-    master: Annotated[str | None, typer.Option(help="Address of a Spark master; default: local workers.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Output plot: .png, .svg or .pdf.")] = None,
+    diagnose: Annotated[
+        bool, typer.Option("--diagnose", help="Print a diagnosis of the estimate: fit, precision and smoothing.")
+    ] = False,
+    engine: Annotated[str, typer.Option(help="Engine that scores rows: local, dask or spark.")] = "local",
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler. Default: local workers.")] = None,
+    master: Annotated[str | None, typer.Option(help="Address of a Spark master. Default: local workers.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Keep finished parts beside --out, and continue from them.")
+        bool, typer.Option("--resume", help="Store finished parts next to --out, and continue from them.")
     ] = False,
 ) -> None:
     """Estimate the class distribution of a table, or of each group of its rows."""
@@ -390,25 +406,25 @@ def predict(
     from ordinalq.tables.grouping import names_of
 
     addresses = {"dask": scheduler, "spark": master}
-    where = Where(engine, addresses.pop(engine, None))
+    where = EngineAddress(engine, addresses.pop(engine, None))
     if any(addresses.values()):
-        raise ValueError("--scheduler is for --engine dask, --master for --engine spark.")
+        raise ValueError("--scheduler needs --engine dask, --master needs --engine spark.")
     where.check(resume)
     if resume:
         job.check_resume(out)
-    job = job.and_files(more)
+    job = job.with_files(more)
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
     if best is not None or worst is not None:
         if sum(option is not None for option in (sort, top, best, worst)) > 1:
-            raise ValueError("--best and --worst are for one of them, without --sort and --top.")
+            raise ValueError("--best and --worst exclude each other, --sort and --top. Pass one of them.")
         sort, top = ("mean", best) if worst is None else ("-mean", worst)
         min_items = MIN_RANKED if min_items is None else min_items
     selection = {"sort": sort, "top": top, "min_items": min_items}
     selects = any(option is not None for option in selection.values())
     if selects and job.by is None:
-        raise ValueError("--sort, --top, --best, --worst and --min-items are for groups: give --by COLUMN.")
-    # Whether there is a change needs intervals, and asks about the rows to come, too.
+        raise ValueError("--sort, --top, --best, --worst and --min-items need groups. Pass --by COLUMN.")
+    # Whether there is a change needs intervals, and job_command about the rows to come, too.
     in_time = job.in_time and not selects
     plan, interval = (
         job.options("population" if in_time else "sample"),
@@ -426,7 +442,7 @@ def predict(
     if interval is not None:
         display.smoothing(quantifier)
     if job.json:
-        say_json(_result(estimates, trend, found, job.by))
+        print_json(_result(estimates, trend, found, job.by))
         return
     display.prevalences(estimates)
     display.others(estimates, n_groups)
@@ -435,10 +451,10 @@ def predict(
     display.assumption(estimates)
     display.basis(estimates)
     display.verdict(estimates)
-    _say(job, estimates, trend, found, outputs)
+    _print_estimates(job, estimates, trend, found, outputs)
 
 
-def _say(
+def _print_estimates(
     job: Job, estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | None", outputs: Sequence[Path]
 ) -> None:
     """State what there is below the table."""
@@ -449,14 +465,14 @@ def _say(
     elif not outputs:
         display.charts(estimates)
     if found is not None:
-        _say_diagnoses(found, job.by)
+        _print_diagnoses(found, job.by)
     for path in outputs:
         say(f"written: {path}")
-    display.fit(estimates, knows_groups=job.knows_groups)
+    display.fit(estimates, has_groups=job.has_groups)
 
 
 class Answer(NamedTuple):
-    """Estimates, of how many groups there were, and how far they can be trusted."""
+    """Estimates, the number of groups, and diagnoses."""
 
     estimates: "Estimates"
     n_groups: int
@@ -465,7 +481,7 @@ class Answer(NamedTuple):
 
 def _answer(
     job: Job,
-    where: Where,
+    where: EngineAddress,
     finished: "Finished | None",
     interval: float | None,
     selection: Mapping[str, Any],
@@ -514,7 +530,7 @@ def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:
         if path is not None
     ]
     if len(outputs) == 2 and outputs[0].absolute() == outputs[1].absolute():
-        raise ValueError(f"{out}: expected different files for the table and the picture.")
+        raise ValueError(f"{out}: --out and --plot must be different files.")
     for path, check in ((out, table_format), (plot, picture_format)):
         if path is not None and not (path is out and is_folder(path)):
             check(path)
@@ -522,12 +538,12 @@ def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:
 
 
 def is_folder(out: Path) -> bool:
-    """Return whether a table is to be written as the files of a folder: its name has no ending."""
+    """Return whether a table is a folder of files: its name has no extension."""
     return not out.suffix
 
 
 def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None, *, in_time: bool) -> None:
-    """Write the table and the picture, of the groups or of their change: both or none."""
+    """Write the table and the plot, of the groups or their trend: both or none."""
     from ordinalq.io import writing
 
     with ExitStack() as files:
@@ -559,7 +575,7 @@ def _result(estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | N
     return result
 
 
-def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
+def _print_diagnoses(found: "Diagnoses", by: str | None) -> None:
     from ordinalq.cli import display
 
     say("" if by is None else f"\nof the whole table, not of each {by}:")
@@ -570,20 +586,18 @@ def _say_diagnoses(found: "Diagnoses", by: str | None) -> None:
         say(f"{few}: {named}" if found.misfits else few)
 
 
-# The verb that says which of some groups is higher.
+# Subcommand compare.
 
 
 @app.command()
-@asks
+@job_command
 def compare(
     job: Job,
-    groups: Annotated[
-        list[str], typer.Argument(help="Two or more groups, as the table names them, after more files of the table.")
-    ],
-    interval: Annotated[float, typer.Option(help="Level of the intervals of differences.")] = 0.95,
-    plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .svg or .pdf.")] = None,
+    groups: Annotated[list[str], typer.Argument(help="Names of two or more groups, after further files of the table.")],
+    interval: Annotated[float, typer.Option(help="Confidence level of the intervals of differences.")] = 0.95,
+    plot: Annotated[Path | None, typer.Option(help="Output plot: .png, .svg or .pdf.")] = None,
 ) -> None:
-    """Find out which of two groups of rows is higher, and how sure that is; with more groups, for every pair."""
+    """Test which of two groups is higher, or all pairs of several groups."""
     from ordinalq.cli import display
     from ordinalq.inference.options import check_level
     from ordinalq.inference.predict import drift_of, estimate_some
@@ -591,7 +605,7 @@ def compare(
     from ordinalq.tables.predict import chosen, summarize_table
 
     files = list(takewhile(_is_table, groups))
-    job, groups = job.and_files(files), groups[len(files) :]
+    job, groups = job.with_files(files), groups[len(files) :]
     plan = job.options("population")
     check_level(interval)
     if job.by is None:
@@ -617,7 +631,7 @@ def compare(
             writing.save_picture(comparison(found, xlabel=job.info.target or ""), path, kind)
     display.smoothing(job.quantifier)
     if job.json:
-        say_json(found.to_json())
+        print_json(found.to_json())
         return
     display.prevalences(estimates)
     display.assumption(estimates)
@@ -625,7 +639,7 @@ def compare(
     display.sentences(f"\n{found}")
     if plot is not None:
         say(f"written: {plot}")
-    display.fit(estimates, knows_groups=job.knows_groups)
+    display.fit(estimates, has_groups=job.has_groups)
 
 
 def _is_table(name: str) -> bool:
@@ -635,38 +649,39 @@ def _is_table(name: str) -> bool:
     return format_of(name) is not None and Path(name).is_file()
 
 
-# The verb that says how many rows to label, and which.
+# Subcommand plan.
 
 
 @app.command()
-@asks
+@job_command
 def plan(
     job: Job,
     more: MoreArgument = None,
     width: Annotated[
         float | None,
         typer.Option(
-            help="Width of the interval to reach. Default: 0.3 of the distance between classes, or 0.1 for a class."
+            help="Maximum width of the interval. Default: 0.3 of the distance between classes, or 0.1 for a class."
         ),
     ] = None,
     quantity: Annotated[str, typer.Option(help="Quantity of the interval: 'mean' class, or a class.")] = "mean",
-    interval: Annotated[float, typer.Option(help="Level of the interval.")] = 0.95,
+    interval: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.95,
     rows: Annotated[
         int | None, typer.Option(help="Draw exactly this many rows from all groups, or from --group; needs --out.")
     ] = None,
-    group: Annotated[str | None, typer.Option(help="With --rows: the group to draw from.")] = None,
+    group: Annotated[str | None, typer.Option(help="Group to draw from, with --rows.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Rows to label, to write: .csv, .tsv, .xlsx, .jsonl or .parquet.")
+        Path | None,
+        typer.Option("--out", "-o", help="Output file of the rows to label: .csv, .tsv, .xlsx, .jsonl or .parquet."),
     ] = None,
 ) -> None:
-    """Work out how many rows of each group to label for intervals as narrow as you want, and draw those rows."""
+    """Compute how many rows to label for narrow intervals, and draw them."""
     from ordinalq._utils.validation import check_real
     from ordinalq.cli import display
     from ordinalq.inference.options import check_level
     from ordinalq.io import writing
     from ordinalq.tables.label_plan import plan_labels, rows_to_label
 
-    job = job.and_files(more)
+    job = job.with_files(more)
     made = job.options()
     width = _usual_width(job, quantity) if width is None else check_real("width", width, low=0, open_low=True)
     check_level(interval)
@@ -695,17 +710,17 @@ def plan(
         with writing.replacing(out) as path:
             writing.write_table(drawn, path, kind, csv_safe=job.csv_safe)
     if job.json:
-        say_json(_needed_result(found.needed) | _spread_result(found.spread))
+        print_json(_needed_result(found.needed) | _spread_result(found.spread))
         return
-    _say_needed(found.needed)
+    _print_needed(found.needed)
     if found.spread is not None:
         display.sentences(f"Or, for all groups together: {found.spread}")
     if out is not None:
         say(f"written: {out}, {counted(found.needed.total, 'row')}, drawn at random within each group")
-        _say_next(job, out)
+        _print_next_step(job, out)
 
 
-def _say_next(job: Job, out: Path) -> None:
+def _print_next_step(job: Job, out: Path) -> None:
     """Print the steps from rows to label to estimates with labels."""
     from ordinalq.cli import display
 
@@ -719,7 +734,7 @@ def _say_next(job: Job, out: Path) -> None:
 
 
 def _usual_width(job: Job, quantity: str) -> float:
-    """Return a width that some dozens of labels reach: of the mean class, or of the prevalence of a class."""
+    """Return a width that some dozens of labels reach, for mean or prevalence."""
     from ordinalq.inference.model import scale_of
 
     if quantity != "mean":
@@ -756,13 +771,13 @@ def _draw_rows(
     with writing.replacing(out) as path:
         writing.write_table(found.rows, path, writing.table_format(out), csv_safe=job.csv_safe)
     if job.json:
-        say_json({"rows": len(found.rows), "group": found.group} | _spread_result(found.spread))
+        print_json({"rows": len(found.rows), "group": found.group} | _spread_result(found.spread))
         return
     if found.spread is not None:
         display.sentences(f"{found.spread}")
     where = "all rows without a label" if found.group is None else f"the rows of {found.group} without a label"
     say(f"written: {out}, {len(found.rows):,} rows, drawn at random from {where}")
-    _say_next(job, out)
+    _print_next_step(job, out)
 
 
 def _spread_result(spread: "SpreadLabels | None") -> dict[str, Any]:
@@ -787,7 +802,7 @@ def _what(needed: "LabelsNeeded") -> str:
     return needed.quantity if needed.is_of_mean else f"prevalence of class {needed.quantity}"
 
 
-def _say_needed(needed: "LabelsNeeded") -> None:
+def _print_needed(needed: "LabelsNeeded") -> None:
     """Print one row per group, and what they cost together."""
     import numpy as np
 
@@ -816,9 +831,9 @@ def _say_needed(needed: "LabelsNeeded") -> None:
     cost = f"{needed.total:,} labels in {some:,} group{'s' * (some != 1)}"
     say(f"{percent(needed.level)} intervals of the {what}, at most {needed.asked:g} wide: {cost}")
     if (needed.width > needed.asked).any():
-        say("! not even with all items labelled: ask for the sample, or for a larger width")
+        say("! not reached even if all items are labelled. Use --estimand sample or a larger width.")
     if (needed.basis == "labels").any():
-        say("intervals rest on the labels alone, from ten labels on")
+        say("with ten labels or more, intervals use the labels alone")
 
 
 # The verb that opens a page in the browser.
@@ -826,10 +841,16 @@ def _say_needed(needed: "LabelsNeeded") -> None:
 
 @app.command("app")
 def page(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to serve on; 0 takes a free one.")] = 8710,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port. 0: a free port.")] = 8710,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address without opening a browser.")
+    ] = False,
 ) -> None:
-    """Serve a page for this machine alone: tables in, distributions with error bars out, in the browser."""
+    """Start the web app in the browser, on this machine only."""
     with require_extra("app", "the web app"):
         from ordinalq.app.server import serve
-    serve(port, lambda address: say(f"{address}\nCtrl-C ends it and removes all its files."), browser=not no_browser)
+    serve(
+        port,
+        lambda address: say(f"{address}\nPress Ctrl-C to stop the web app and remove its files."),
+        browser=not no_browser,
+    )

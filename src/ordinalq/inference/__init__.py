@@ -1,4 +1,4 @@
-"""Estimates, intervals, group models, fit tests and tuning, for any fitted quantifier.
+"""Estimates, intervals, group models, fit tests and tuning of quantifiers.
 
 The functions take any object with the members of `ordinalq.inference.model.FittedQuantifier`.
 """

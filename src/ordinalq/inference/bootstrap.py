@@ -1,11 +1,11 @@
-"""Replicates of estimates: a bootstrap over the sample and over V, the held-out items behind M.
+"""Bootstrap replicates of estimates, over the sample and the held-out items V.
 
 Given composition p, the mean representation q of a sample of N items has covariance sum_i p_i Sigma_i / N, with Sigma_i
 the covariance of f within class i. A sample replicate therefore is q plus the deviation of N items of V, drawn class by
 class, from the means of their classes; it needs q, N and V, not the items of the sample. A replicate of M comes from
 items of V that are drawn with replacement within each class. Each replicate is solved as the estimate was.
 
-A model that was trained with groups knows D, the covariance between groups of the mean of f within a class. Then q has
+A model that was trained with groups has D, the covariance between groups of the mean of f within a class. Then q has
 covariance D (1 - 1/N) besides, the same for few items and for many.
 """
 
@@ -56,8 +56,7 @@ class ClassPools:
         """Return the held-out items of a fitted quantifier."""
         if not has_held_out(quantifier):
             raise ValueError(
-                f"this {type(quantifier).__name__} was fitted without keeping its held-out items, which intervals "
-                "need: fit it again."
+                f"this {type(quantifier).__name__} has no held-out items, which intervals need. Fit it again."
             )
         V = quantifier.held_out_
         return cls(V.S, V.codes, len(quantifier.classes_), V.weights)
@@ -67,7 +66,7 @@ class ClassPools:
         return self.draw(np.diag(np.maximum(np.rint(self.counts), 1).astype(np.int64)), rng)
 
     def draw(self, counts: Counts, rng: np.random.Generator) -> Samples:
-        """Draw counts[b, i] items of class i for sample b, with replacement and by their weights."""
+        """Draw counts[b, i] items of class i for sample b, by weight, with replacement."""
         codes = np.repeat(np.tile(np.arange(len(self.counts)), len(counts)), counts.ravel())
         u = rng.random(len(codes))
         if self.weights is None:
@@ -82,7 +81,10 @@ class ClassPools:
 
 
 def of_means(quantifier: FittedQuantifier, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
-    """Yield replicates of methods on means: q* = q + deviation of drawn items, M* from drawn items."""
+    """Yield replicates of methods on means.
+
+    q* = q + the deviation of drawn items, and M* comes from drawn items.
+    """
     V = ClassPools.of(quantifier)
     F = quantifier.embed(V.S)
     M = V.classes.average(F).T
@@ -118,7 +120,7 @@ def root_of(D: Floats) -> Floats:
 
 
 def group_noise(root: Floats, n_items: Counts, draws: Draws) -> Floats:
-    """Draw the deviations (B, d) of groups of N items, with covariance D (1 - 1/N): one item has none of its own."""
+    """Draw the deviations (B, d) of groups of N items, with covariance D (1 - 1/N)."""
     z = draws.rng.normal(size=(len(n_items), root.shape[1]))
     return np.asarray(z @ root.T * np.sqrt(1 - 1 / n_items)[:, None])
 
@@ -140,12 +142,12 @@ class Tilt:
 
     @classmethod
     def of(cls, quantifier: FittedQuantifier, V: ClassPools) -> "Tilt | None":
-        """Return the tilt of a quantifier that knows of groups, else None."""
+        """Return the tilt of a quantifier fitted with groups, else None."""
         D = quantifier.held_out_.group_covariance
         return None if D is None else cls(quantifier.group_features(V.S), V, D)
 
     def draw(self, V: ClassPools, counts: Counts, n_items: Counts, rng: np.random.Generator) -> Samples:
-        """Draw counts[b, i] items of class i for sample b, which stands for a group of n_items[b] items."""
+        """Draw counts[b, i] items of class i for group b of n_items[b] items."""
         z = rng.normal(size=(len(counts), self.values.shape[1])) * np.sqrt(1 - 1 / n_items)[:, None]
         # Of some candidates for each place one is taken, with odds exp(lambda' f). A candidate is compared with a mean
         # that it is part of, which takes 1 / CANDIDATES of the effect.
@@ -166,7 +168,9 @@ def of_items(
     draws: Draws,
     tilt: Tilt | None = None,
 ) -> Iterator[Replicates]:
-    """Yield replicates of methods on items: estimates of samples drawn from V, moved to the estimate as their mean.
+    """Yield replicates of methods on items: estimates of samples drawn from V.
+
+    Their mean is moved to the estimate.
 
     `models` are replicates of the quantifier by other held-out items, as many as the draws have; with a `tilt` the
     samples are drawn as groups are whose items look different.
@@ -186,7 +190,7 @@ def of_items(
 def replicate_samples(
     V: ClassPools, centre: Floats, n_items: Counts, draws: Draws, tilt: Tilt | None = None
 ) -> tuple[Samples, Counts, Floats]:
-    """Draw one sample of V for each composition (B, n), of items that look as a group's do with a `tilt`.
+    """Draw one sample of V for each composition (B, n), with a `tilt` of groups.
 
     Return the samples, their counts (B, n), and by how much their deviations are to be shrunk (B, 1), since a large
     sample is represented by a smaller one.
@@ -203,7 +207,10 @@ def replicate_samples(
 
 
 def rounded(P: Floats, n_items: Counts, rng: np.random.Generator) -> Counts:
-    """Return counts (B, n) with sum `n_items` (B,) and expectation n_items * P, each less than one away from it."""
+    """Return integer counts (B, n) with sum `n_items` (B,), near n_items * P.
+
+    Their expectation is n_items * P, and each differs from it by less than one.
+    """
     edges = np.cumsum(P * n_items[:, None], axis=1)
     edges[:, -1] = n_items
     # One number for all edges: the last one stays an integer.
@@ -213,7 +220,7 @@ def rounded(P: Floats, n_items: Counts, rng: np.random.Generator) -> Counts:
 
 
 def composition(P: Floats, n_items: Counts | Floats) -> Floats:
-    """Return (N p + 1/2) / (N + n/2), (B, n): half an item of each class next to the estimate.
+    """Return (N p + 1/2) / (N + n/2), (B, n): estimates plus half an item per class.
 
     Where the estimate is zero the class may still be there, and its items would scatter too.
     """
@@ -228,7 +235,7 @@ def frequencies(Q: Floats, width: int) -> Floats:
 
 
 def chunks(B: int, numbers: int) -> Iterator[slice]:
-    """Yield slices of B samples, each of which has this many numbers in its replicates."""
+    """Yield slices of B samples, each with this many numbers in its replicates."""
     step = max(1, CHUNK // numbers)
     for start in range(0, B, step):
         yield slice(start, min(start + step, B))

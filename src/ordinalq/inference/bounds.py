@@ -1,4 +1,4 @@
-"""Intervals of B distributions: for classes, cumulative prevalences and the mean class."""
+"""Intervals of B distributions: classes, cumulative prevalences, mean class."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ class Bounds:
     def of_statistics(
         cls, level: float, estimand: str, lower: Floats, upper: Floats, values: Floats | None = None
     ) -> "Bounds":
-        """Return bounds from those of :func:`statistics`, (B, 2n), within what is possible."""
+        """Return bounds from those of :func:`statistics`, (B, 2n), cut to [0, 1]."""
         n = lower.shape[1] // 2
         low, high = np.zeros(2 * n), np.ones(2 * n)
         low[-1], high[-1] = (1, n) if values is None else (min(values), max(values))
@@ -68,7 +68,9 @@ class Bounds:
         return replace(self, **lower, **upper)
 
     def within(self, least: Floats, rest: Floats) -> "Bounds":
-        """Return bounds cut to the limits of samples with known items: these have `least` (B, n), all others `rest`.
+        """Return bounds cut to the limits of samples with labelled items.
+
+        Labelled items have prevalences `least` (B, n), all others `rest`.
 
         Each prevalence is at least that of the known items among all, and at most that plus `rest` (B,), the part of
         the items that are not known.
@@ -85,7 +87,7 @@ class Bounds:
         return replace(self, **ends)
 
     @classmethod
-    def united(cls, parts: Sequence["Bounds"]) -> "Bounds":
+    def concatenate(cls, parts: Sequence["Bounds"]) -> "Bounds":
         """Return the bounds of the samples of all parts, one part after the other."""
         arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_SAMPLE}
         return replace(parts[0], **arrays)
@@ -96,17 +98,20 @@ PER_SAMPLE = ("lower", "upper", "cumulative_lower", "cumulative_upper", "mean_lo
 
 
 def mean_class(P: Floats, values: Floats | None = None) -> Floats:
-    """Return the mean class of distributions P (..., n) over values of the classes, None for the positions 1..n."""
+    """Return the mean class of P (..., n) over class values, or positions 1..n."""
     return np.asarray(P @ (np.arange(1.0, P.shape[-1] + 1) if values is None else values))
 
 
 def statistics(P: Floats, values: Floats | None = None) -> Floats:
-    """Return prevalences, cumulative ones but the last, and the mean class of P (..., n), side by side: (..., 2n)."""
+    """Return prevalences, cumulative prevalences and mean class, (..., 2n).
+
+    The last cumulative prevalence, which is one, is left out.
+    """
     return np.concatenate([P, np.cumsum(P, axis=-1)[..., :-1], mean_class(P, values)[..., None]], axis=-1)
 
 
 def item_steps(n: int, values: Floats | None = None) -> Floats:
-    """Return the change of `statistics` if one of all items moves up by a class, (2n,): a step of the mean class."""
+    """Return the change of `statistics` if one item moves up by a class, (2n,)."""
     steps = np.ones(2 * n)
     if values is not None:
         steps[-1] = np.ptp(values) / (n - 1)

@@ -15,7 +15,7 @@ from ordinalq.samples.labels import Scale
 
 # Pairs, or series, that are printed.
 SHOWN = 20
-# Probabilities nearer to 0 or 1 are said to be beyond this: the normal tails are no better known.
+# Probabilities nearer to 0 or 1 are reported as beyond this: normal tails are not more accurate.
 SURE = 0.001
 # Probability of the order of the means from which "at every cut" is stated.
 LIKELY = 0.9
@@ -25,7 +25,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Differences A - B of K pairs of groups, with intervals from those of the groups.
+    """Differences A - B of K pairs of groups, with intervals.
 
     Parameters
     ----------
@@ -81,13 +81,16 @@ class Comparison:
 
     @property
     def side(self) -> npt.NDArray[np.str_]:
-        """Where A's cumulative distribution puts it, (K,): "higher" or "lower" in every class, or "crossing"."""
+        """Stochastic order of A and B, (K,): "higher", "lower" or "crossing"."""
         low, high = self.cumulative.min(axis=1) < -ROUNDING, self.cumulative.max(axis=1) > ROUNDING
         return np.where(low & ~high, "higher", np.where(high & ~low, "lower", "crossing"))
 
     @property
     def clear(self) -> Mask:
-        """Whether all intervals of the cumulative difference but the last, which is zero, are on one side, (K,)."""
+        """Whether all cumulative differences have intervals on one side, (K,).
+
+        The last one, which is zero, is left out.
+        """
         below = (self.cumulative_upper[:, :-1] < 0).all(axis=1)
         return np.asarray(below | (self.cumulative_lower[:, :-1] > 0).all(axis=1))
 
@@ -111,7 +114,7 @@ class Comparison:
         return pd.DataFrame(columns)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the differences and their bounds as plain numbers, strings, lists and dicts; groups as text."""
+        """Return differences and bounds as plain numbers, strings, lists and dicts."""
         names = ("probability", "p_value", "side", "clear", "cumulative", "cumulative_lower", "cumulative_upper")
         lists: dict[str, Any] = {"a": self.a.labels(), "b": self.b.labels()}
         lists |= {f"mean_class{end}": getattr(self, f"mean{end}").tolist() for end in ("", "_lower", "_upper")}
@@ -122,7 +125,7 @@ class Comparison:
         return head | {"estimand": self.estimand, "adjusted": adjusted, "pairs": finite(pairs)}
 
     def sentences(self) -> list[str]:
-        """Return one sentence per pair that says what is known."""
+        """Return one sentence per pair of groups."""
         return [self._sentence(k, a, b) for k, (a, b) in enumerate(zip(self.a.labels(), self.b.labels(), strict=True))]
 
     def _sentence(self, k: int, a: str, b: str) -> str:
@@ -141,7 +144,7 @@ class Comparison:
         return f"The {self.mean_name} of {a} is {where} ({interval}) and {order}; {cuts}."
 
     def _where(self, k: int, a: str) -> str:
-        """Name the cuts above which A has more, for a pair without a clear order at every cut."""
+        """Return the cuts above which A has more, for a pair without a clear order."""
         more, less = self.cumulative_upper[k, :-1] < 0, self.cumulative_lower[k, :-1] > 0
         if more.any() and less.any():
             return "which has more in the upper classes depends on the cut"
@@ -165,14 +168,14 @@ class Comparison:
 
 
 def listed(sentences: list[str], what: str, estimand: str, adjusted: str) -> str:
-    """Return the first sentences, how many more there are of what, and what all of them are about."""
+    """Return the first sentences, the number of further ones, and the subject."""
     about = "the populations behind the items" if estimand == "population" else "exactly these items"
     more = [f"and {len(sentences) - SHOWN} more {what}"] if len(sentences) > SHOWN else []
     return "\n".join([*sentences[:SHOWN], *more, f"(This is about {about}{adjusted}.)"])
 
 
 class Side(NamedTuple):
-    """The groups on one side of K pairs: names, shares P (K, n), their bounds, and error covariances E (K, n, n)."""
+    """One side of K pairs: names, prevalences P (K, n), bounds, error covariances."""
 
     keys: Keys
     P: Floats
@@ -181,10 +184,10 @@ class Side(NamedTuple):
 
 
 class SameGroup(NamedTuple):
-    """K pairs, some of which are parts of the same group, see `ordinalq.inference.nested`.
+    """K pairs, some of parts of one group, see `ordinalq.inference.nested`.
 
     `pairs` (K,) marks these. `difference` (K, n) is that of their linear estimates, `E` (K, n, n) its covariance if
-    they are alike, and `response` (K, n) the ratio of the estimated to the true difference.
+    they are equal, and `response` (K, n) the ratio of the estimated to the true difference.
     """
 
     pairs: Mask
@@ -210,7 +213,7 @@ def compared(
     `scale` has the values of the classes.
 
     Parts of the same group share its effect. Their difference d is tested by its standard deviation s if they are
-    alike; the interval is (d -+ z s) / response, as estimates are drawn to the group, and contains d.
+    equal; the interval is (d -+ z s) / response, as estimates are drawn to the group, and contains d.
     """
     K, n = A.P.shape
     level = A.bounds.level
@@ -222,7 +225,7 @@ def compared(
 
     common = np.zeros((K, n)) if S is None else along(S)
     variances = np.maximum(along(A.E), 0), np.maximum(along(B.E), 0)
-    # The parts are estimates of their own, by which a correlation may be beyond one.
+    # The parts are estimated separately, so a correlation may exceed one.
     r = np.clip(common / np.maximum(np.sqrt(variances[0] * variances[1]), ROUNDING), -1, 1)
     difference = (A.P - B.P) @ U
     z, wide = ndtri((1 + level) / 2), ndtri(1 - (1 - level) / (2 * K))
@@ -263,7 +266,7 @@ def compared(
 
 
 def _distances(side: Side, U: Floats) -> tuple[Floats, Floats]:
-    """Return how far the ends of the intervals are below and above the statistics, (K, n) each."""
+    """Return the distances of the interval ends from the statistics, (K, n) each."""
     bounds, value = side.bounds, side.P @ U
     ends = [
         np.column_stack([getattr(bounds, f"cumulative_{end}")[:, :-1], getattr(bounds, f"mean_{end}")])

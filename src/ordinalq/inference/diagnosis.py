@@ -35,12 +35,12 @@ from ordinalq.samples.summary import Summary
 from ordinalq.simplex import clean, jaggedness
 from ordinalq.solvers.solution import distributions
 
-# What is known about one estimate: a record, and how it is said in words.
+# The record about one estimate, and its text.
 
 
 # An estimate that differs by less from the one without smoothing is not smoothed.
 MOVED = 0.001
-# Beyond this, a condition number says no more than "infinite".
+# A larger condition number is reported as infinite.
 MAX_CONDITION = 1e16
 # Condition numbers of M up to each limit, and what they mean.
 CONDITIONS = (
@@ -55,13 +55,13 @@ NAMED = 3
 
 @dataclass(frozen=True, eq=False)
 class SmoothingEffect:
-    """What smoothing has done to an estimate: name and value of its strength, and the difference to no smoothing."""
+    """Effect of smoothing on an estimate: strength and change of the estimate."""
 
     parameter: str
     strength: float
     moved: float  # NMD between the estimate and the one without smoothing
     jaggedness_without: float  # xi_1 without smoothing
-    freedom: float | None  # degrees of freedom that the regularizer leaves, where the method knows them (RUN)
+    freedom: float | None  # degrees of freedom that the regularizer leaves, if the method has them (RUN)
 
     @property
     def is_active(self) -> bool:
@@ -71,7 +71,9 @@ class SmoothingEffect:
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What is known about the estimate of one sample; ``str`` gives a short text, ``to_dict`` plain values.
+    """Diagnosis of the estimate of one sample.
+
+    ``str`` gives a short text, ``to_dict`` plain values.
 
     Attributes
     ----------
@@ -117,7 +119,7 @@ class Diagnosis:
 
     @property
     def shift_is_plausible(self) -> bool | None:
-        """Whether the sample may be a mixture of the known classes; None where that was not tested."""
+        """Whether the sample may be a mixture of the classes; None if not tested."""
         return None if self.fit is None else self.fit.is_plausible
 
     @property
@@ -126,7 +128,7 @@ class Diagnosis:
         return None if self.smoothing is None else self.smoothing.is_active
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields and verdicts as plain numbers, strings, lists, dicts and None, ready for JSON."""
+        """Return all fields and verdicts as plain values, ready for JSON."""
         verdicts = ("condition_number", "shift_is_plausible", "is_smoothed")
         values: dict[str, Any] = plain(self)
         return values | {name: plain(getattr(self, name)) for name in verdicts}
@@ -136,7 +138,7 @@ class Diagnosis:
         from ordinalq.plot import response_matrix
 
         if self.matrix is None:
-            raise ValueError(f"plot needs a matrix M, and {self.method} has none.")
+            raise ValueError(f"plot needs a matrix M, which {self.method} does not have.")
         return response_matrix(self.matrix, [str(c) for c in self.classes], ax=ax)
 
     def __str__(self) -> str:
@@ -158,7 +160,10 @@ def as_text(diagnosis: Diagnosis) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return records, arrays and NumPy numbers as plain dicts, lists and numbers; infinite or missing ones as None."""
+    """Return records and arrays as plain dicts, lists and numbers.
+
+    Infinite and missing numbers become None.
+    """
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray | np.generic):
@@ -200,11 +205,13 @@ def _precision(diagnosis: Diagnosis) -> list[str]:
         verdict = f"It takes about {precision.n_needed:,} items for +-{WANTED} everywhere."
     pairs = precision.confusable
     if not pairs:
-        return [f"{text} {verdict}", "Classes: all can be told apart."]
+        return [f"{text} {verdict}", "Classes: all can be distinguished."]
     parts = np.minimum(precision.unnoticed, 1)
     named = [f"{classes[i]} and {classes[j]} ({percent(parts[i, j], 0)})" for i, j in pairs[:NAMED]]
     more = f" and {len(pairs) - NAMED} more pairs" if len(pairs) > NAMED else ""
-    which = f"Classes: hardly told apart are {', '.join(named)}{more}; in brackets the part of the sample that could "
+    which = (
+        f"Classes: hardly distinguishable are {', '.join(named)}{more}; in brackets the part of the sample that could "
+    )
     return [f"{text} {verdict}", f"{which}change sides unnoticed."]
 
 
@@ -247,7 +254,7 @@ ITEMS_PER_FUNCTION = 10
 
 
 def diagnose(quantifier: FittedQuantifier, summary: Summary) -> Diagnosis:
-    """Return the diagnosis of a fitted quantifier on the summary of one sample, made with ``checks=True``."""
+    """Return the diagnosis of one sample, summarized with ``checks=True``."""
     if len(summary) != 1:
         raise ValueError(f"summary must be of one sample, got {len(summary)}.")
     estimate = distributions(quantifier.solve(summary))[0]
@@ -283,7 +290,7 @@ def diagnose(quantifier: FittedQuantifier, summary: Summary) -> Diagnosis:
 
 
 def _functions(quantifier: FittedQuantifier, summary: Summary) -> tuple[Moments, Floats]:
-    """Return the moments of g over the held-out items, and its mean over the sample (d,)."""
+    """Return moments of g over held-out items, and its mean over the sample (d,)."""
     known, n = checked(quantifier), len(quantifier.classes_)
     few = known.first(min(FUNCTIONS_PER_CLASS * n, int(summary.drawn_sizes[0]) // ITEMS_PER_FUNCTION))
     moments = class_moments(few.g, few.codes, n, few.weights)._replace(D=few.D)
@@ -297,7 +304,7 @@ def _too_few(quantifier: FittedQuantifier, n_functions: int, N: int) -> str:
         return f"the sample is too small, it takes at least {ITEMS_PER_FUNCTION * n} items."
     if quantifier.traits.input_kind == "features":
         return f"the method looks at {n_functions} numbers per item, too few to check {n} shares."
-    return "votes have no more values than there are classes; a classifier with probabilities tells more."
+    return "votes have only as many values as there are classes. Use a classifier with probabilities."
 
 
 def _matrix(quantifier: FittedQuantifier) -> Floats | None:
@@ -319,7 +326,7 @@ def _smoothing(quantifier: FittedQuantifier, summary: Summary, estimate: Floats)
     own = quantifier.freedom(summary)
     if own is not None:
         strength, freedom = (float(part[0]) for part in own)
-    assert strength is not None  # those with a strength of its own for each sample know their freedom
+    assert strength is not None  # methods with one strength per sample have set their degrees of freedom
     return SmoothingEffect(
         parameter=smoothing.parameter,
         strength=strength,

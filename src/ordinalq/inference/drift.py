@@ -1,4 +1,4 @@
-"""A common offset of all new groups from the training groups, found from all groups and all labels together.
+"""Common offset of all new groups from the training groups.
 
 The state of group g, theta_g = (population prevalences, group effect on f), is
 
@@ -40,8 +40,8 @@ from ordinalq.inference.group_model import (
     RANK_TOLERANCE,
     Filter,
     GroupModel,
+    ModelDistance,
     State,
-    Surprise,
     multinomial,
     orthonormal_polynomials,
     predict,
@@ -68,7 +68,7 @@ FEW_LABELS, NOT_EXCLUDED = 10, 0.3
 
 
 class LabelSelectionWarning(UserWarning):
-    """Labelled items are not a random draw, or were not drawn with the stated probabilities."""
+    """Warning: labelled items are not a random draw with the stated probabilities."""
 
 
 class DriftSums(NamedTuple):
@@ -141,8 +141,8 @@ def _sums(model: GroupModel, state: State, Q: Floats, U: Floats, labels: GroupLa
     sizes = np.where(U > 0, U, np.maximum(m, 1))
     if labels is not None:
         Q = np.where(U[:, None] > 0, Q, labels.sums / np.maximum(m, 1)[:, None])
-    seen = Surprise.of(model, filt, Q, sizes)
-    # Group effects have heavy tails: a group far from the others tells less of the common offset.
+    seen = ModelDistance.of(model, filt, Q, sizes)
+    # Group effects have heavy tails: a group far from the others has less information on the common offset.
     nu = tail_dof(model, filt.rank)
     trust = np.minimum((nu + filt.rank) / (nu + seen.distance), 1)[:, None]
     plain = m == 0
@@ -167,7 +167,7 @@ def _sums(model: GroupModel, state: State, Q: Floats, U: Floats, labels: GroupLa
 def item_information(
     model: GroupModel, state: State, Q: Floats, U: Floats, labels: GroupLabels, p: Floats, E: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the information R (b, k, k) of all items of groups about theta_g, and their score (b, k) at theta_0."""
+    """Return information R (b, k, k) and score (b, k) of all items about theta_g."""
     Omega, m, H = within_groups(model, state, labels, p, E), labels.n_labelled[:, None], state.H
     of_labels = np.linalg.inv(Omega) * m[:, :, None]
     of_others = np.linalg.inv(H @ Omega @ H.T) * U[:, None, None]
@@ -232,7 +232,7 @@ class Drift:
         return text
 
     def to_json(self) -> dict[str, Any]:
-        """Return all values as plain numbers, lists and text; :meth:`from_json` reads them."""
+        """Return all values as plain numbers, lists and text for :meth:`from_json`."""
         arrays = {"offset": self.offset.tolist(), "root": self.root.tolist(), "strengths": list(self.strengths)}
         values = {"verdict": str(self), "differs": self.differs, **vars(self), **arrays}
         del values["is_earlier"]
@@ -240,7 +240,18 @@ class Drift:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return the offset in a file with the JSON of estimates."""
+        """Return the offset in a file with the JSON of estimates.
+
+        Parameters
+        ----------
+        path : path
+            JSON file of estimates.
+
+        Returns
+        -------
+        Drift
+            The offset of an earlier table.
+        """
         try:
             values = json.loads(path.read_text(encoding="utf-8"))["drift"]
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
@@ -249,7 +260,18 @@ class Drift:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """Return the offset that :meth:`to_json` wrote."""
+        """Return the offset that :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        values : dict
+            Result of :meth:`to_json`.
+
+        Returns
+        -------
+        Drift
+            The offset.
+        """
         try:
             offset, root = (np.array(values[name], dtype=np.float64) for name in ("offset", "root"))
             p, size, selection = (float(values[name]) for name in ("p_value", "size", "selection_p_value"))
@@ -272,7 +294,7 @@ def solve_drift(model: GroupModel, sums: DriftSums, strength: float | None = Non
     sums : DriftSums
         Sums over all new groups.
     strength : float, default=None
-        Strength c of both parts; None averages over the strengths. With 0 there is no offset, and only the error of the
+        Strength c of both parts; None averages over the strengths. With 0 the offset is zero, and only the error of the
         training groups is shared.
 
     Returns
@@ -326,7 +348,9 @@ def _roots(C: Floats) -> Floats:
 
 
 def error_of_centre(model: GroupModel, state: State) -> Floats:
-    """Return the covariance (k, k) of theta_0, which is learned from G groups with N items: J / G + Omega / N.
+    """Return the covariance (k, k) of theta_0 from G groups with N items.
+
+    It is J / G + Omega / N.
 
     It includes a small offset between held-out scores and those of new items.
     """
@@ -335,7 +359,9 @@ def error_of_centre(model: GroupModel, state: State) -> Floats:
 
 
 def _p_value(model: GroupModel, state: State, sums: DriftSums) -> float:
-    """Return the p-value of b' (I^+ + C)^+ b with b = I^+ v and C the error of theta_0; F, since J was learned.
+    """Return the p-value of b' (I^+ + C)^+ b with b = I^+ v.
+
+    C is the error of theta_0. The test is an F test, since J was learned.
 
     With labels, the part that unlabelled items show and the rest are tested by themselves, and the smaller of the two
     p-values is corrected for their number. A joint test with few labels would not find what the items show.
@@ -359,13 +385,13 @@ def _p_value(model: GroupModel, state: State, sums: DriftSums) -> float:
 
 
 def _tail(model: GroupModel, distance: float, k: int) -> float:
-    """Return the probability of a larger squared distance of k coordinates, with the degrees of freedom of J."""
+    """Return the tail probability of a squared distance of k coordinates."""
     free = max(model.dof - k + 1, 1.0)
     return float(fdtrc(k, free, max(distance, 0.0) * free / (model.dof * k)))
 
 
 def _selection_p_value(state: State, sums: DriftSums) -> float:
-    """Return the p-value of the difference between labelled and other items, in the directions of the classes.
+    """Return the p-value of the difference between labelled and other items.
 
     F with as many degrees of freedom as labels allow, since f is far from normal and these may be few.
     """
@@ -389,7 +415,7 @@ def check_selection(drift: Drift, stacklevel: int = 2) -> None:
 
 
 def shifted(model: GroupModel, drift: Drift) -> GroupModel:
-    """Return the model of groups with the common offset, whose error all groups share."""
+    """Return the model of groups with the common offset and its shared error."""
     n = model.n_classes
     if drift.offset.shape != (n + len(model.shift),) or drift.root.shape[:1] != drift.offset.shape:
         raise ValueError(

@@ -55,8 +55,8 @@ class Estimates:
     n_labelled : ndarray (B,), default=None
         Labelled items of each sample, where labels were given.
     basis : ndarray (B,) of str, default=None
-        With labels, what the estimate and its interval rest on: "labels" (their random draw alone, valid whatever else
-        is wrong) or "model" (the method, and what it makes of labels).
+        With labels, the basis of the estimate and its interval: "labels" (their random draw alone, valid even if the
+        model is wrong) or "model" (the method, and what it makes of labels).
     n_effective : ndarray (B,), default=None
         How many items of equal weight those of each sample are worth, if they have weights.
     polars : bool, default=False
@@ -111,7 +111,7 @@ class Estimates:
 
     @property
     def groups(self) -> Array | None:
-        """The value that each sample stands for, (B,), a tuple where groups have several columns; or None."""
+        """Value of each sample, (B,), a tuple for several columns; or None."""
         return None if self.keys is None else self.keys.to_numpy()
 
     @property
@@ -126,7 +126,7 @@ class Estimates:
 
     @property
     def mean(self) -> Floats:
-        """Mean class over the values of the classes, or mean position 1..n if they have none, (B,)."""
+        """Mean class over class values, or mean position 1..n, (B,)."""
         return mean_class(self.prevalences, self.scale.numbers)
 
     @property
@@ -146,7 +146,7 @@ class Estimates:
 
     @property
     def provenance(self) -> Provenance | None:
-        """Model, version, estimand, level and assumptions of the estimates; None if they were made by hand."""
+        """Model, version, estimand, level and assumptions; None if made by hand."""
         if self.origin is None:
             return None
         origin = self.origin
@@ -165,7 +165,7 @@ class Estimates:
 
     @property
     def verdict(self) -> str:
-        """State whether all groups together differ from the training groups; empty without a common offset."""
+        """Text on the difference of all groups from the training groups, or ""."""
         if self.drift is None or self.moved is None or (self.drift.n_groups < 2 and not self.has_earlier_drift):
             return ""
         moves = f"moves the {self.scale.name} by {float((self.moved @ self.scale.numbers).mean()):+.3f} on average"
@@ -178,13 +178,13 @@ class Estimates:
 
     def _known_bounds(self) -> Bounds:
         if self.bounds is None:
-            raise ValueError("these estimates have no intervals: give a level, such as level=0.95.")
+            raise ValueError("the estimates have no intervals. Pass a level, for example level=0.95.")
         return self.bounds
 
     def __getitem__(self, group: Any) -> "Estimates":
-        """Return the estimate of one group, by its value, or by a tuple of those of several columns."""
+        """Return the estimate of one group, by its value or tuple of values."""
         if self.keys is None:
-            raise TypeError("these estimates are not of groups; take(rows) chooses some by their position.")
+            raise TypeError("the estimates have no groups. Use take(rows) to select by position.")
         return self.take([self.keys.position(group)])
 
     def __contains__(self, group: Any) -> bool:
@@ -195,22 +195,57 @@ class Estimates:
         return (self.take([b]) for b in range(len(self)))
 
     def take(self, rows: Any) -> "Estimates":
-        """Return the estimates of some samples, chosen by positions, a slice or a mask (B,)."""
+        """Return the estimates of samples by positions, a slice or a mask (B,).
+
+        Parameters
+        ----------
+        rows : int, slice or array-like
+            Positions or mask of samples.
+
+        Returns
+        -------
+        Estimates
+            Estimates of these samples.
+        """
         chosen = np.atleast_1d(np.arange(len(self))[rows])
         arrays = {name: value[chosen] for name, value in vars(self).items() if name in PER_SAMPLE and value is not None}
         bounds = None if self.bounds is None else self.bounds.take(chosen)
         return replace(self, bounds=bounds, **arrays)
 
     def sorted(self, by: Any = "items") -> "Estimates":
-        """Return the samples with most items first, or with the highest mean class ("mean"), or the most of a class."""
+        """Return the samples sorted by items, mean class or a prevalence.
+
+        Parameters
+        ----------
+        by : str or class, default='items'
+            'items', 'mean' or a class; '-mean' for the lowest mean first.
+
+        Returns
+        -------
+        Estimates
+            The same samples in another order.
+        """
         return self.take(largest_first(by, self.classes, self.n_items, self.prevalences, self.scale.numbers))
 
     def top(self, k: int, by: Any = "items") -> "Estimates":
-        """Return the first k samples in the order of :meth:`sorted`."""
+        """Return the first k samples in the order of :meth:`sorted`.
+
+        Parameters
+        ----------
+        k : int
+            Number of samples.
+        by : str or class, default='items'
+            Order, as in :meth:`sorted`.
+
+        Returns
+        -------
+        Estimates
+            The first k samples in this order.
+        """
         return self.sorted(by).take(slice(check_integer("k", k, minimum=1)))
 
     def compare(self, *groups: Any) -> Comparison:
-        """Compare two groups: which is higher, and how sure is that? Of several, all pairs, adjusted for their number.
+        """Test pairwise differences between groups.
 
         Parameters
         ----------
@@ -220,11 +255,11 @@ class Estimates:
         Returns
         -------
         Comparison
-            ``print`` gives a sentence per pair, ``frame()`` a table, `ordinalq.plot.comparison` a picture.
+            ``print`` gives a sentence per pair, ``frame()`` a table, `ordinalq.plot.comparison` a plot.
             Intervals are at the level, and of the sample or the population, of the estimates.
         """
         if self.keys is None:
-            raise TypeError("these estimates are not of groups: compare needs predict_groups, or groups=[...].")
+            raise TypeError("compare needs estimates of groups. Use predict_groups.")
         bounds, keys, E = self._known_bounds(), self.keys, self.covariance
         assert E is not None
         first, second = _pairs(keys, groups)
@@ -238,7 +273,7 @@ class Estimates:
         return compared(self.classes, a, b, _common(self, first, second), self.scale, same)
 
     def _parts(self) -> tuple[Codes, Floats, Floats, Floats] | None:
-        """Return the group of each part (B,), `linear`, `sampling` and `response`; None if samples are not parts.
+        """Return group of each part (B,), `linear`, `sampling`, `response`, or None.
 
         A part whose estimate does not rest on the model of groups is a group by itself.
         """
@@ -250,14 +285,14 @@ class Estimates:
         return groups, self.linear, self.sampling, self.response
 
     def trend(self) -> Trend:
-        """Test whether ordered groups, such as months, differ at all, and find where their mean class goes.
+        """Test whether ordered groups, such as months, differ, and estimate their trend.
 
-        Groups by several columns have the time in the last, and each group of the others is a series of its own.
+        Groups by several columns have the time in the last, and each group of the others is a separate series.
         ``print`` gives a sentence per series, ``frame()`` a table; `ordinalq.plot.trend` draws the estimates. The
         question is about the samples or the populations, as the intervals of the estimates are.
         """
         if self.keys is None:
-            raise TypeError("these estimates are not of groups: trend needs predict_groups, or groups=[...].")
+            raise TypeError("trend needs estimates of groups. Use predict_groups.")
         bounds = self._known_bounds()
         assert self.own is not None
         tested, own, found = self.prevalences, self.own, self._parts()
@@ -309,7 +344,7 @@ class Estimates:
         return [f"{label}{end}" for label in self.classes for end in ("", "_lower", "_upper")]
 
     def frame(self) -> Any:
-        """Return one row per sample, as a pandas frame, or a polars frame if the items came as one.
+        """Return one row per sample as a frame of pandas or polars.
 
         The columns are the group (named as the user's columns, or "group"), n_items, the share of each class,
         mean_class (the mean position for classes without values), with intervals <class>_lower, <class>_upper,
@@ -325,7 +360,7 @@ class Estimates:
             for i, label in enumerate(labels):
                 columns |= {f"{label}_lower": self.lower[:, i], f"{label}_upper": self.upper[:, i]}
             columns |= {"mean_class_lower": self.bounds.mean_lower, "mean_class_upper": self.bounds.mean_upper}
-        columns |= self._said()
+        columns |= self._text_of_estimates()
         if self.keys is not None:
             check_names(self.classes, self.keys.names)
         if not self.polars:
@@ -335,18 +370,31 @@ class Estimates:
         groups = [] if self.keys is None else [column.polars() for column in self.keys.columns]
         return pl.DataFrame([*groups, *pl.DataFrame(columns)])
 
-    def _said(self) -> dict[str, Array]:
+    def _text_of_estimates(self) -> dict[str, Array]:
         """Return what else is known of each sample, by the name of its column."""
         known = {name: getattr(self, name) for name in SAID}
         return {name: values for name, values in known.items() if values is not None}
 
     def to_json(self) -> dict[str, Any]:
-        """Return groups, shares, means and their bounds as plain numbers, strings, lists and dicts."""
+        """Return groups, prevalences, means and bounds as plain values."""
         found: dict[str, Any] = finite(_json(self))
         return found
 
     def plot(self, **options: Any) -> Any:
-        """Draw the distributions, see :func:`ordinalq.plot.distribution` (one) and :func:`ordinalq.plot.groups`."""
+        """Draw the distributions of one or several groups.
+
+        See :func:`ordinalq.plot.distribution` (one) and :func:`ordinalq.plot.groups`.
+
+        Parameters
+        ----------
+        **options
+            Further arguments of the function.
+
+        Returns
+        -------
+        matplotlib Axes or Figure
+            The plot.
+        """
         from ordinalq import plot
 
         return plot.distribution(self, **options) if len(self) == 1 else plot.groups(self, **options)
@@ -377,8 +425,8 @@ def _pairs(keys: Keys, groups: Sequence[Any]) -> Index:
     return np.asarray(np.array(rows)[np.array(np.triu_indices(len(rows), 1))])
 
 
-def united(parts: Sequence[Estimates], keys: Keys | None) -> Estimates:
-    """Return the estimates of all parts, one part after the other, with the keys of all.
+def concatenate(parts: Sequence[Estimates], keys: Keys | None) -> Estimates:
+    """Return the estimates of all parts, one after the other, with all keys.
 
     The error that samples share is not kept of more than 100,000 of them: it would take most of the memory.
     """
@@ -394,12 +442,12 @@ def united(parts: Sequence[Estimates], keys: Keys | None) -> Estimates:
     lists = {name: [getattr(part, name) for part in parts] for name in PER_SAMPLE if name not in dropped}
     found = {name: None if values[0] is None else np.concatenate(values) for name, values in lists.items()}
     bounds = [part.bounds for part in parts if part.bounds is not None]
-    together = {"keys": keys, "bounds": Bounds.united(bounds) if bounds else None}
+    together = {"keys": keys, "bounds": Bounds.concatenate(bounds) if bounds else None}
     return replace(parts[0], **(dict.fromkeys(dropped) | found | together))
 
 
 def _common(estimates: Estimates, first: Index, second: Index) -> Floats | None:
-    """Return the covariance S_AB (K, n, n) that errors of K pairs have in common as they share M; None: not known."""
+    """Return the shared error covariance S_AB (K, n, n) of K pairs, or None."""
     shared = estimates.shared
     if shared is None:
         return None
@@ -408,7 +456,7 @@ def _common(estimates: Estimates, first: Index, second: Index) -> Floats | None:
 
 def _json(estimates: Estimates) -> dict[str, Any]:
     """Return what :meth:`Estimates.to_json` does."""
-    extra = estimates._said()
+    extra = estimates._text_of_estimates()
     if estimates.bounds is not None:
         names = ("lower", "upper", "mean_lower", "mean_upper")
         extra |= {name.replace("mean", "mean_class"): getattr(estimates.bounds, name) for name in names}
@@ -437,7 +485,9 @@ def _json(estimates: Estimates) -> dict[str, Any]:
 
 
 def largest_first(by: Any, classes: Array, n_items: Counts, P: Floats, values: Floats) -> Index:
-    """Return positions (B,) by falling number of items, mean class ("mean") or share of a class; ties as they stand.
+    """Return positions (B,) by decreasing items, mean class or prevalence.
+
+    Ties keep their order.
 
     A minus before the name, as in "-mean", sorts by rising values.
     """
@@ -453,7 +503,7 @@ def largest_first(by: Any, classes: Array, n_items: Counts, P: Floats, values: F
 
 
 def check_names(classes: Array, groups: Sequence[str]) -> None:
-    """Raise ValueError if a class or group column has the name of another column of :meth:`Estimates.frame`."""
+    """Raise ValueError if a class or group column has a name of another column."""
     shares = ["mean_class", *(str(label) for label in classes)]
     columns = ["n_items", *SAID, *shares, *(f"{name}_{end}" for name in shares for end in ("lower", "upper"))]
     if len(set(columns)) < len(columns):
@@ -461,7 +511,7 @@ def check_names(classes: Array, groups: Sequence[str]) -> None:
         raise ValueError(f"the names of the classes must not be those of other columns, but {twice!r} occurs twice.")
     clash = next((name for name in groups if name in columns), None)
     if clash is not None:
-        raise ValueError(f"groups must not be named {clash!r}, like another column of the table: rename it.")
+        raise ValueError(f"a group column must not have the name {clash!r} of another column. Rename it.")
 
 
 def _plain(values: list[Any]) -> list[Any]:
@@ -480,7 +530,7 @@ def _lines(estimates: Estimates) -> list[str]:
     width = max(10, len(estimates.scale.name), *(len(str(label)) for label in estimates.classes))
     names = [""] * len(estimates) if keys is None else [f"{keys.name} {key}, " for key in keys.labels()]
     for b in range(min(len(estimates), SHOWN)):
-        lines.append(f"{names[b]}{estimates.n_items[b]} items{_labels_said(estimates, b)}")
+        lines.append(f"{names[b]}{estimates.n_items[b]} items{_label_text(estimates, b)}")
         rows = [*zip(estimates.classes, estimates.prevalences[b], strict=True), (estimates.scale.name, means[b])]
         ends = [""] * len(rows)
         if bounds is not None:
@@ -495,7 +545,7 @@ def _lines(estimates: Estimates) -> list[str]:
     return lines
 
 
-def _labels_said(estimates: Estimates, b: int) -> str:
+def _label_text(estimates: Estimates, b: int) -> str:
     if estimates.n_labelled is None or estimates.basis is None:
         return ""
     basis = estimates.basis[b]

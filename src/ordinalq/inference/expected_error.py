@@ -30,10 +30,12 @@ def expected_errors(
     sizes: Sequence[int] = (1000,),
     random_state: int = 0,
 ) -> dict[Any, float]:
-    """Return the mean NMD to expect of samples of each size, or of large and small groups; NaN if items are too few.
+    """Return the expected mean NMD for samples of each size or groups.
+
+    NaN if the items are too few.
 
     The scored items S (N, n), codes and groups (N,) are halved. The method, without its classifier, learns from one
-    half and estimates samples of the other: of all distributions alike (protocol APP), or the groups themselves where
+    half and estimates samples of the other: of all distributions equally (protocol APP), or the groups themselves where
     there are groups. Then the halves change places. Learning and judging both suffer from half the items; the squared
     excess over e_0, the error where the method has learned from the items that it is judged on, falls with their
     number, hence e^2 = e_0^2 + (e_half^2 - e_0^2) / 2. Errors of groups are means over the groups of each size. The
@@ -47,7 +49,7 @@ def expected_errors(
     S, codes, groups = S[scored], codes[scored], None if groups is None else groups[scored]
     half = _half(codes, rng) if groups is None else _half_of_groups(groups, rng)
     if not all(_enough(codes[part], S.shape[1], None if groups is None else groups[part]) for part in (half, ~half)):
-        return dict.fromkeys(keys, float("nan"))  # nobody knows
+        return dict.fromkeys(keys, float("nan"))  # unknown
     seed = int(rng.integers(2**31))
 
     def error(taught: Mask, judged: Mask) -> Floats:
@@ -77,7 +79,7 @@ def expected_errors(
 
 
 def _enough(codes: Codes, n: int, groups: Codes | None) -> bool:
-    """Return whether items have all of n classes and, if there are groups, enough of these to learn from."""
+    """Return whether items have all n classes and enough groups, if any."""
     enough_groups = groups is None or (np.bincount(groups) > 1).sum() >= FEWEST_GROUPS
     return bool(enough_groups and (np.bincount(codes, minlength=n) > 0).all())
 

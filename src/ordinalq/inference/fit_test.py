@@ -5,12 +5,12 @@ L'(M_i - M_j) = 0 for all classes have the same expectation c in every mixture, 
 
     z = L'q - c,    E z = 0,    Cov z = sum_i (p_i / N + p_i^2 / n_i + t p_i) L'V_i L + (1 - 1/N) L'D L,
 
-with V_i the covariance of g within class i, n_i the held-out items behind M_i, and D how groups differ, where the model
-knows that. z'(Cov z)^-1 z is what generalized least squares would leave over of q after the best p, without looking
-for that p. For the covariance alone a rough p is enough: that of ordinary least squares where classes have their mean
-covariance, with negative shares cut off. So the verdict belongs to the scores, whatever method goes on with them. Under
-the assumption it has mean k, the number of contrasts,
-and variance 2 k + kurtosis / N, and is taken for a multiple of a chi-square variable with these.
+with V_i the covariance of g within class i, n_i the held-out items behind M_i, and D the
+covariance between groups, if the model has it. z'(Cov z)^-1 z is what generalized least squares would leave over of q
+after the best p, without looking for that p. For the covariance alone a rough p is enough: that of ordinary least
+squares where classes have their mean covariance, with negative shares cut off. So the verdict belongs to the scores,
+independent of the method that uses them. Under the assumption it has mean k, the number of contrasts, and variance 2 k
++ kurtosis / N, and is taken for a multiple of a chi-square variable with these.
 
 t is what scores of new items differ from held-out ones by: other models have made them.
 
@@ -44,12 +44,14 @@ REDUNDANT = 1e-6
 
 
 class ScoreChecks:
-    """g(x): histogram of the expected class index (2 n bins), that of the highest score (n bins), the scores (n).
+    """Functions g(x) of the fit test: two histograms and the scores.
+
+    Histogram of the expected class index (2 n bins), of the highest score (n bins), and the scores (n).
 
     Under prior probability shift the mean of g over a sample is a mixture of its class means, as that of any function
-    of the items is. Bins hold equal parts of the held-out items, where every class counts alike: a sample may hold many
-    items of a class that is rare in training. The inner edges are `rank_edges` (at most 2 n - 1,) and `top_edges` (at
-    most n - 1,).
+    of the items is. Bins hold equal parts of the held-out items, in which every class has the same weight: a sample may
+    hold many items of a class that is rare in training. The inner edges are `rank_edges` (at most 2 n - 1,) and
+    `top_edges` (at most n - 1,).
     """
 
     def __init__(self, rank_edges: Floats, top_edges: Floats) -> None:
@@ -77,12 +79,15 @@ class ScoreChecks:
 
 
 def _highest(S: Floats) -> Floats:
-    """Return the highest score of each item, (N,): few long rows are faster than many short ones."""
+    """Return the highest score of each item, (N,)."""
     return np.asarray(np.ascontiguousarray(S.T).max(axis=0))
 
 
 def weighted_quantiles(x: Floats, weights: Floats, n_bins: int) -> Floats:
-    """Return distinct edges that cut the weighted values x (N,) into at most n_bins parts of equal weight."""
+    """Return distinct edges that cut weighted values x (N,) into n_bins parts.
+
+    The parts have equal weights.
+    """
     order = np.argsort(x, kind="stable")
     cumulated = np.cumsum(weights[order])
     at = np.searchsorted(cumulated, np.arange(1, n_bins) / n_bins * cumulated[-1])
@@ -91,13 +96,13 @@ def weighted_quantiles(x: Floats, weights: Floats, n_bins: int) -> Floats:
 
 
 def score_checks(quantifier: FittedQuantifier) -> ScoreChecks | None:
-    """Return the functions of the fit test; None for methods on features, whose representation serves instead."""
+    """Return the functions of the fit test; None for methods on features."""
     V = quantifier.held_out_
     return V.once(ScoreChecks.of, V) if quantifier.traits.input_kind == "scores" else None
 
 
 class Checked(NamedTuple):
-    """Functions g of the held-out items V, as directions of what a summary holds under `name`."""
+    """Functions g of the held-out items V, stored in summaries under `name`."""
 
     name: str  # "checks", or "f" where a representation on features serves as such
     g: Floats  # (N_V, d) values in V, the direction with the largest variance first
@@ -125,7 +130,7 @@ def checked(quantifier: FittedQuantifier) -> Checked:
         name, g, D = "f", np.asarray(quantifier.embed(V.S), dtype=np.float64), V.group_covariance
     else:
         name, g, D = "checks", functions.values(V.S), V.check_covariance
-    # Every class counts alike: a sample may hold many of those that are rare in training.
+    # Every class has the same weight: a sample may hold many of those that are rare in training.
     shares = class_shares(V.codes, n, V.weights) / n
     centre = shares @ g
     g = g - centre
@@ -186,13 +191,13 @@ class Fit:
 
     @property
     def is_plausible(self) -> bool:
-        """Whether the sample may be a mixture of the known classes, up to a deviation too small to matter."""
+        """Whether the sample may be a mixture of the classes, up to a small deviation."""
         return self.is_good or self.effect < SMALL_EFFECT
 
 
 @dataclass(frozen=True, eq=False)
 class Precision:
-    """How well the shares of the classes can be known.
+    """Precision with which the class prevalences can be estimated.
 
     Attributes
     ----------
@@ -213,14 +218,14 @@ class Precision:
 
     @property
     def confusable(self) -> list[tuple[int, int]]:
-        """Pairs of positions i < j with more than a tenth in `unnoticed`, the worst first."""
+        """Pairs of positions i < j with more than 0.1 in `unnoticed`, worst first."""
         n = len(self.unnoticed)
         pairs = [(i, j) for i in range(n) for j in range(i + 1, n) if self.unnoticed[i, j] > UNNOTICED]
         return sorted(pairs, key=lambda pair: -self.unnoticed[pair])
 
 
 class Moments(NamedTuple):
-    """Means M (d, n), second moments E (n, d, d) and covariances V (n, d, d) of d functions in n classes.
+    """Means (d, n), second moments and covariances (n, d, d) of d functions.
 
     ``counts`` (n,) are the items that they come from, D (d, d) the covariance between groups of the means in a class;
     None where nothing is known of groups.
@@ -238,18 +243,24 @@ class Moments(NamedTuple):
         return np.asarray(np.tensordot(p, self.E, axes=1) - np.outer(v, v))
 
     def covariance(self, p: Floats, N: float) -> Floats:
-        """Return the covariance (d, d) of q - M p: N items of the mixture p, M of limited accuracy, and the group."""
+        """Return the covariance (d, d) of q - M p for N items of the mixture p.
+
+        It includes the errors of M and the group effect.
+        """
         within = self.item_covariance(p) / N + np.tensordot(p * p / self.counts, self.V, axes=1)
         return np.asarray(within if self.D is None else within + self.D * (1 - 1 / N))
 
     def information(self, p: Floats, N: float) -> tuple[Floats, Floats]:
-        """Return W (d, d), the inverse of the covariance, and the information M'WM (n, n)."""
+        """Return W (d, d), the inverse covariance, and the information M'WM (n, n)."""
         W: Floats = np.linalg.pinv(self.covariance(p, N), hermitian=True).astype(np.float64)
         return W, self.M.T @ W @ self.M
 
 
 def compare(moments: Moments, q: Floats, N: int, estimate: Floats) -> tuple[Fit, Precision]:
-    """Compare the mean q (d,) of N items with mixtures of the classes, from the estimate (n,) on."""
+    """Compare the mean q (d,) of N items with mixtures of the classes.
+
+    The search starts at the estimate (n,).
+    """
     p = clean(estimate[None] + FLOOR)[0]
     for _ in range(REWEIGHTINGS):
         W, A = moments.information(p, N)
@@ -315,7 +326,7 @@ def class_moments(F: Floats, codes: Codes, n: int, weights: Weights | None = Non
 
 
 def covariance_on_simplex(A: Floats) -> Floats:
-    """Return the covariance (n, n) of an estimate on the simplex with information A (n, n)."""
+    """Return the covariance (n, n) of an estimate with information A (n, n)."""
     n = len(A)
     # Columns of Z span the directions that sum to zero.
     Z = np.linalg.svd(np.ones((1, n)))[2][1:].T
@@ -323,7 +334,7 @@ def covariance_on_simplex(A: Floats) -> Floats:
 
 
 def items_needed(moments: Moments, p: Floats) -> int | None:
-    """Return the number of items that makes every 95% interval narrow enough, or None."""
+    """Return the number of items for which every 95% interval is narrow, or None."""
 
     def enough(N: float) -> bool:
         errors = np.diag(covariance_on_simplex(moments.information(p, N)[1]))
@@ -351,7 +362,7 @@ CHUNK = 2048
 
 
 class FitTest(NamedTuple):
-    """What the test needs of the held-out items."""
+    """Statistics of the held-out items for the fit test."""
 
     name: str  # of the sums in a summary
     L: Floats  # (d0, k) contrasts
@@ -361,11 +372,11 @@ class FitTest(NamedTuple):
     V: Floats  # (n, k, k) covariances of the contrasts within each class
     counts: Floats  # (n,) held-out items of each class
     D: Floats  # (k, k) covariance between groups
-    kurtosis: float  # E (x' V^-1 x)^2 - k^2 - 2 k of single items, zero where they are normal
+    kurtosis: float  # E (x' V^-1 x)^2 - k^2 - 2 k of single items, zero if they are normal
 
     @classmethod
     def of(cls, quantifier: FittedQuantifier) -> "FitTest | None":
-        """Return the test of a quantifier; None if it has no more functions than classes."""
+        """Return the test of a quantifier; None if it has too few functions."""
         known, n = checked(quantifier), len(quantifier.classes_)
         k = known.g.shape[1] - n + 1
         if k < 1:
@@ -412,7 +423,7 @@ class FitTest(NamedTuple):
 
 
 def verdicts(quantifier: FittedQuantifier, summary: Summary) -> npt.NDArray[np.str_] | None:
-    """Return for each sample whether it looks like a mixture of the known classes; None where that cannot be tested."""
+    """Return the verdict of the fit test for each sample, or None."""
     if not has_held_out(quantifier):
         return None
     test = quantifier.held_out_.once(FitTest.of, quantifier)

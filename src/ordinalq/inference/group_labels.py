@@ -1,4 +1,4 @@
-"""Labels of the group itself in the model of groups: few, many or none, by one formula.
+"""Labels of a group in the model of groups: one formula for any number.
 
 With theta = (population shares, group effect on the looks) ~ N((mu, shift), J), the m labelled items of the group
 show theta with noise Omega / m, and the U items without a label show H theta with noise H Omega H' / U. Conditioning
@@ -58,11 +58,11 @@ def predict_labelled(
     estimand: str = "sample",
     training: TrainingRows | None = None,
 ) -> Prediction:
-    """Predict the shares of groups with some labelled items, a random draw of the group's.
+    """Predict prevalences of groups with some randomly labelled items.
 
     Q (B, d) is the mean representation of the U = `n_unlabelled` (B,) items without a label, any if there are none.
     The shares are those of all items, labelled or not, or of the population behind them. `training` are training items
-    of the same groups, which are no items of the sample.
+    of the same groups, which are not items of the sample.
     """
     U, m = np.asarray(n_unlabelled, dtype=np.float64), labels.n_labelled
     # A group whose items are all labelled has no q; its labels stand for it, and only to judge whether it is unlike.
@@ -120,7 +120,7 @@ def _condition(
     estimand: str,
     training: TrainingRows | None = None,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return mean and covariance of the shares of b groups, and the factor of their shared error.
+    """Return mean, covariance and shared error factor of prevalences of b groups.
 
     The groups have labels, training items or both.
     """
@@ -167,7 +167,10 @@ def _condition(
 
 
 def within_groups(model: GroupModel, state: State, labels: GroupLabels, p: Floats, E: Floats) -> Floats:
-    """Return Omega of each group, (b, k, k): covariance of cumulative one-hot classes and of residuals of its items."""
+    """Return Omega of each group, (b, k, k).
+
+    It is the covariance of cumulative one-hot classes and of residuals of its items.
+    """
     worth = np.trace(model.B) / np.maximum(np.trace(E, axis1=1, axis2=2), np.finfo(float).tiny)
     # More items than could be labelled would not change the shares any more.
     worth = np.minimum(worth, MOST_LABELS)[:, None]

@@ -1,4 +1,4 @@
-"""Group effects: learning them from labelled groups, and predicting prevalences with them.
+"""Group effects: learned from labelled groups, used to predict prevalences.
 
 Group g has N items with one-hot classes e (n,) and representations f (d,). With class means M and r = f - M e,
 
@@ -30,7 +30,7 @@ RANK_TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class GroupModel:
-    """Means and covariances of groups; arrays and numbers only, without keys or items.
+    """Means and covariances of groups; arrays and numbers only.
 
     The effect is "learned" from labelled groups, "stated" by the user, or taken to be absent, "weak".
     """
@@ -70,12 +70,12 @@ class GroupModel:
 
     @property
     def part_effect(self) -> Floats:
-        """J_w: covariance of the effect of a part of a group, learned or assumed, (n + d, n + d)."""
+        """J_w (n + d, n + d): covariance of the effect of a part of a group."""
         return PARTS * self.effect if self.of_parts is None else self.of_parts
 
 
 def multinomial(p: Floats) -> Floats:
-    """diag(p) - p p' of p (..., n): the covariance of the one-hot class of one item, (..., n, n)."""
+    """Return diag(p) - p p', (..., n, n), the covariance of a one-hot class."""
     p = np.asarray(p)
     return np.asarray(p[..., :, None] * np.eye(p.shape[-1]) - p[..., :, None] * p[..., None, :])
 
@@ -83,7 +83,7 @@ def multinomial(p: Floats) -> Floats:
 class TrainingRows(NamedTuple):
     """Labelled training items of B groups.
 
-    They are a part of the group with an effect of its own, w, and show its prevalences with the noise B / m. Their
+    They are a part of the group with a separate effect, w, and show its prevalences with the noise B / m. Their
     features do not count: the classifier has seen these items, but was not to see those behind the model of groups.
 
     Attributes
@@ -110,7 +110,7 @@ class TrainingRows(NamedTuple):
         return np.asarray(self.counts.sum(axis=1) > 0)
 
     def condition(self, cross: Floats, total: Floats) -> tuple[Floats, Floats]:
-        """Return mean (B, k) and decrease of the covariance (B, k, k) of a state, given these items.
+        """Return mean (B, k) and decrease of covariance (B, k, k) given these items.
 
         `cross` (k, n - 1) is its covariance with the cumulative prevalences behind the training items, `total`
         (n - 1, n - 1) the covariance of the latter.
@@ -138,11 +138,11 @@ class GroupSums:
     cross: Floats  # (G, n, d) sum e f': sums of f by class
     squares: Floats  # (G, d, d) sum f f'
     class_squares: Floats  # (n, d, d) sum f f' by class, over all groups
-    squared: Floats | None = None  # (G, n) sum w^2 e; None where that is `counts`, as without weights
+    squared: Floats | None = None  # (G, n) sum w^2 e; None if equal to `counts`, as without weights
 
     @classmethod
     def of(cls, F: Floats, codes: Codes, groups: Codes, n_classes: int, weights: Weights | None = None) -> "GroupSums":
-        """Add up items with representations F (N, d), codes (N,) of classes, codes (N,) of groups, and weights."""
+        """Add up items with representations F (N, d), class and group codes, weights."""
         F = np.asarray(F, dtype=np.float64)
         G, d = int(groups.max()) + 1, F.shape[1]
         cell = groups * n_classes + codes
@@ -168,15 +168,15 @@ class GroupSums:
     @property
     def n_items(self) -> Floats:
         """Number of items that each group is worth, (G,)."""
-        return _worth(self.counts, self.squared, axis=1)
+        return _effective_items(self.counts, self.squared, axis=1)
 
     @property
     def class_sizes(self) -> Floats:
         """Number of items that each class is worth, (n,)."""
-        return _worth(self.counts, self.squared, axis=0)
+        return _effective_items(self.counts, self.squared, axis=0)
 
     def in_items(self) -> "GroupSums":
-        """Return the sums with weights that add up, in each group, to the items that it is worth, as do their squares.
+        """Return sums with weights that add up to the effective sample size of groups.
 
         Then sums over pairs of items are the square of a group's sum less its items' own squares, as without weights,
         where weights do not depend on what is added up.
@@ -207,7 +207,7 @@ class GroupSums:
         return np.asarray(self.counts.sum(axis=0) / self.counts.sum())
 
 
-def _worth(total: Floats, squared: Floats | None, axis: int) -> Floats:
+def _effective_items(total: Floats, squared: Floats | None, axis: int) -> Floats:
     """Return (sum w)^2 / sum w^2 along an axis, zero if there is nothing."""
     weight = total.sum(axis=axis)
     if squared is None:
@@ -229,13 +229,16 @@ def _add_rows(F: Floats, codes: Codes, n_codes: int) -> Floats:
 
 # Cumulated posteriors nearer to 0 or 1 tell nothing more of a class, and their logits would be mostly noise.
 CLIP = 0.02
-# Groups per coordinate of f, and labelled items if there are no groups, from which on logits pay.
+# Groups per coordinate of f, and labelled items without groups, from which on logits are used.
 GROUPS_PER_COORDINATE = 3
 ITEMS_PER_COORDINATE = 500
 
 
 def with_logits(S: Floats) -> Floats:
-    """Posteriors S (N, n), then the logits of the cumulated ones cut to [0.02, 0.98]: (N, 2n - 1)."""
+    """Return posteriors S (N, n) and logits of cumulated ones, (N, 2n - 1).
+
+    Cumulated posteriors are cut to [0.02, 0.98].
+    """
     S = np.asarray(S, dtype=np.float64)
     n = S.shape[1]
     # In place: a million items of ten classes take 150 megabytes once.
@@ -246,8 +249,8 @@ def with_logits(S: Floats) -> Floats:
     return F
 
 
-def logits_pay(n_classes: int, n_items: float, n_groups: float | None = None) -> bool:
-    """Return whether the labelled items, in effectively this many groups, can carry the 2n - 1 coordinates."""
+def uses_logits(n_classes: int, n_items: float, n_groups: float | None = None) -> bool:
+    """Return whether the labelled items suffice for 2n - 1 coordinates."""
     d = 2 * n_classes - 1
     return n_items >= ITEMS_PER_COORDINATE * d if n_groups is None else n_groups >= GROUPS_PER_COORDINATE * d
 
@@ -263,7 +266,7 @@ def logits_pay(n_classes: int, n_items: float, n_groups: float | None = None) ->
 # the shares of the sample C_pp = A (1 - 1/N) + B / N; for those of the population C_pp = A.
 
 
-# Tails of the groups are no heavier than those of a Student distribution with this many degrees of freedom.
+# Tails of the groups are not heavier than those of a Student distribution with this many degrees of freedom.
 LEAST_DOF = 3.0
 
 
@@ -301,7 +304,7 @@ class Filter(NamedTuple):
 
 
 class State(NamedTuple):
-    """Coordinates of theta = (population prevalences, group effect on f) in which J is regular.
+    """Coordinates of theta = (prevalences, group effect) in which J is regular.
 
     These are the n - 1 cumulative prevalences and r directions of f in which single items have unit variance.
     """
@@ -335,8 +338,8 @@ class State(NamedTuple):
         return np.block([[self.back, np.zeros((n, r))], [np.zeros((d, m)), self.looks]])
 
 
-class Surprise(NamedTuple):
-    """How far q is from what a model expects.
+class ModelDistance(NamedTuple):
+    """Distance of q from the value expected by a model.
 
     coordinates (B, r) of z and their variances (B, r) in the directions of C_qq, and log |C_qq| (B,).
     """
@@ -346,8 +349,8 @@ class Surprise(NamedTuple):
     logdet: Floats
 
     @classmethod
-    def of(cls, model: GroupModel, filt: Filter, Q: Floats, sizes: Floats) -> "Surprise":
-        """Compare mean representations Q (B, d) of groups of given sizes (B,) with a model."""
+    def of(cls, model: GroupModel, filt: Filter, Q: Floats, sizes: Floats) -> "ModelDistance":
+        """Compare means Q (B, d) of groups of given sizes (B,) with a model."""
         inverse = (1 / np.asarray(sizes, dtype=np.float64))[:, None]
         variances = filt.lam * (1 - inverse) + inverse
         t = (Q - model.M @ model.mu - model.shift) @ filt.V
@@ -359,14 +362,16 @@ class Surprise(NamedTuple):
         return np.asarray((self.coordinates**2 / self.variances).sum(axis=1))
 
     def log_student(self, nu: float) -> Floats:
-        """Log density of q with heavy tails, but for a constant that all models share, (B,)."""
+        """Return the log density of q with heavy tails, up to a constant, (B,)."""
         rank = self.variances.shape[1]
         constant = gammaln((nu + rank) / 2) - gammaln(nu / 2) - rank / 2 * np.log(nu)
         return np.asarray(constant - self.logdet / 2 - (nu + rank) / 2 * np.log1p(self.distance / nu))
 
 
 class Gaussian(NamedTuple):
-    """Shares given q before any projection: mean (B, n), covariance (B, n, n); distance (B,) and rank of q.
+    """Prevalences given q before projection: mean (B, n), covariance (B, n, n).
+
+    Also distance (B,) and rank of q.
 
     The factor `shared` (B, n, k) is the effect of the error of theta_0 that all groups share, a further error.
     """
@@ -379,9 +384,9 @@ class Gaussian(NamedTuple):
 
 
 def condition(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Gaussian:
-    """Return the distribution of the shares given mean representations Q (B, d) of groups of given sizes (B,)."""
+    """Return the distribution of prevalences given Q (B, d) and sizes (B,)."""
     filt = Filter.of(model)
-    seen = Surprise.of(model, filt, Q, sizes)
+    seen = ModelDistance.of(model, filt, Q, sizes)
     inverse = (1 / np.asarray(sizes, dtype=np.float64))[:, None, None]
     if estimand == "sample":
         cross = (1 - inverse) * filt.between + inverse * filt.within
@@ -404,12 +409,12 @@ def product(shared: Floats) -> Floats:
 
 
 def tail_dof(model: GroupModel, rank: int) -> float:
-    """Return degrees of freedom of the tails of groups: those beyond the directions of q, at least three."""
+    """Return degrees of freedom of the tails of groups, at least three."""
     return max(model.n_groups - rank + 1, LEAST_DOF)
 
 
 def log_odds(model: GroupModel, Q: Floats, sizes: Floats) -> Floats:
-    """Log odds that q comes from groups with the weak prior of the shares, against the learned one, (B,).
+    """Return log odds of the weak prior of prevalences against the learned one, (B,).
 
     Student densities with the degrees of freedom of `tail_dof`: group effects have heavy tails, and those of few groups
     are hardly known.
@@ -418,8 +423,8 @@ def log_odds(model: GroupModel, Q: Floats, sizes: Floats) -> Floats:
         return np.full(len(Q), -np.inf)
     filt = Filter.of(model)
     nu = tail_dof(model, filt.rank)
-    other = Surprise.of(model.fallback, Filter.of(model.fallback), Q, sizes)
-    return other.log_student(nu) - Surprise.of(model, filt, Q, sizes).log_student(nu)
+    other = ModelDistance.of(model.fallback, Filter.of(model.fallback), Q, sizes)
+    return other.log_student(nu) - ModelDistance.of(model, filt, Q, sizes).log_student(nu)
 
 
 # Group effects learned from labelled groups, stated, or taken to be absent.
@@ -435,7 +440,7 @@ def log_odds(model: GroupModel, Q: Floats, sizes: Floats) -> Floats:
 #
 # with a template in which neighbouring classes move together, which counts like as many groups as J has dimensions k;
 # a is the intraclass correlation of the labels, c gives x its share of it. Eigenvalues of J below sqrt(2 / G) mean(1 /
-# N), the noise of a pair mean if there is no effect, are raised to it: that groups do not differ at all is never
+# N), the noise of a pair mean without an effect, are raised to it: that groups do not differ at all is never
 # known.
 
 
@@ -455,7 +460,7 @@ FEW_ITEMS, NOT_RARE = 10.0, 0.02
 
 
 class PairMeans(NamedTuple):
-    """Weighted means over pairs of different items of a group: A (n, n), D (d, d), K (n, d)."""
+    """Weighted means over pairs of items of a group: A (n, n), D (d, d), K (n, d)."""
 
     A: Floats
     D: Floats
@@ -463,7 +468,9 @@ class PairMeans(NamedTuple):
 
 
 def pair_means(sums: GroupSums, mu: Floats, shift: Floats, weights: Floats) -> PairMeans:
-    """Means of (e_i - mu)(e_j - mu)', (r_i - shift)(r_j - shift)' and (e_i - mu)(r_j - shift)' over pairs i != j.
+    """Return means over pairs i != j of items of products of e and r.
+
+    These are (e_i - mu)(e_j - mu)', (r_i - shift)(r_j - shift)' and (e_i - mu)(r_j - shift)'.
 
     Each group's mean over its N (N - 1) pairs counts with its weight (G,): the square of the group's sum, less the
     items' own squares. Groups of one item have no pairs, and no weight.
@@ -491,7 +498,9 @@ def pair_means(sums: GroupSums, mu: Floats, shift: Floats, weights: Floats) -> P
 
 
 def learn(sums: GroupSums) -> GroupModel:
-    """Learn the model from labelled groups; every class has items, and three groups have at least two.
+    """Learn the model from labelled groups.
+
+    Every class has items, and three groups have at least two.
 
     Groups count with w = N / (N + k) in the means, with w^2 (N - 1) / N in the pair means, where k = (1 - a) / a items
     tell as much of a group as the spread of the groups does.
@@ -500,8 +509,8 @@ def learn(sums: GroupSums) -> GroupModel:
     N, weight = sums.n_items, sums.weight
     if (N > 1).sum() < FEWEST_GROUPS:
         raise ValueError(
-            f"there must be at least {FEWEST_GROUPS} groups with two labelled items or more, got {(N > 1).sum()}: "
-            "the spread of groups cannot be learned from fewer."
+            f"groups must contain at least {FEWEST_GROUPS} with two labelled items or more, got {(N > 1).sum()}. "
+            "Pass more groups, or fit without groups."
         )
     safe, M = np.maximum(N, 1), sums.class_means
     whole = np.where(N > 0, weight, 1)[:, None]
@@ -535,7 +544,7 @@ def learn(sums: GroupSums) -> GroupModel:
 
 
 def weak(sums: GroupSums) -> GroupModel:
-    """Return the model without group effect: a weak prior, and the error of M as the only one that items share."""
+    """Return the model without group effect: a weak prior, and the error of M."""
     check_classes(sums)
     mu, A = weak_prior(sums.pooled)
     d, n = sums.class_means.shape
@@ -544,7 +553,7 @@ def weak(sums: GroupSums) -> GroupModel:
 
 
 def stated(sums: GroupSums, effect: float = 0.1) -> GroupModel:
-    """Return the model with a stated group effect: a, the intraclass correlation of the labels.
+    """Return the model with a stated intraclass correlation a of the labels.
 
     Groups of real items differ most in their mean class, and their items mostly as if they were of a higher or of a
     lower class. With orthonormal polynomials x_1, ..., x_{n-1} of the class and B and W as in `GroupModel`,
@@ -564,7 +573,10 @@ def stated(sums: GroupSums, effect: float = 0.1) -> GroupModel:
 
 
 def _decaying_spread(mu: Floats, decay: Floats) -> Floats:
-    """Return c sum_k decay_k (B x_k)(B x_k)', (n, n), whose cumulative prevalences vary as those of B in total."""
+    """Return c sum_k decay_k (B x_k)(B x_k)', (n, n).
+
+    Its cumulative prevalences vary as those of B in total.
+    """
     B = multinomial(mu)
     Bx = B @ orthonormal_polynomials(mu)
     A = (Bx * decay) @ Bx.T
@@ -581,7 +593,10 @@ def check_classes(sums: GroupSums) -> None:
 
 
 def dimensions(W: Floats, n_classes: int) -> int:
-    """Number of dimensions k of J: shares, which sum to one, and directions in which f varies within a class."""
+    """Return the number of dimensions k of J.
+
+    Prevalences have n - 1, and f the directions in which it varies within a class.
+    """
     size = np.linalg.eigvalsh(W)
     return n_classes - 1 + int((size > RANK_TOLERANCE * size[-1]).sum())
 
@@ -598,12 +613,17 @@ def weak_prior(pooled: Floats) -> tuple[Floats, Floats]:
 
 
 def error_of_means(sums: GroupSums, mu: Floats, A: Floats) -> Floats:
-    """Covariance of (M_hat - M) p, which the items of all groups share: sum_i E p_i^2 Cov(f | i) / n_i, (d, d)."""
+    """Return the covariance (d, d) of (M_hat - M) p, shared by all groups.
+
+    It is sum_i E p_i^2 Cov(f | i) / n_i.
+    """
     return np.asarray(np.tensordot((mu**2 + np.diag(A)) / sums.class_sizes, sums.class_covariances, 1))
 
 
 def orthonormal_polynomials(mu: Floats) -> Floats:
-    """Polynomials x (n, n - 1) of the class index, degree 1 to n - 1, with x' diag(mu) x = 1 and mu' x = 0.
+    """Return orthonormal polynomials x (n, n - 1) of the class index.
+
+    Degrees are 1 to n - 1, with x' diag(mu) x = 1 and mu' x = 0.
 
     >>> orthonormal_polynomials(np.array([0.25, 0.5, 0.25])).round(3).tolist()
     [[-1.414, 1.0], [0.0, -1.0], [1.414, 1.0]]
@@ -615,7 +635,10 @@ def orthonormal_polynomials(mu: Floats) -> Floats:
 
 
 def _safe_effect(pairs: PairMeans, mu: Floats, W: Floats, a: float, G: float, floor: float) -> PairMeans:
-    """Shrink J to the template and raise its eigenvalues to the floor, where single items have unit covariance."""
+    """Shrink J to the template and raise its eigenvalues to a lower limit.
+
+    Single items have unit covariance.
+    """
     n = len(mu)
     B, x = multinomial(mu), orthonormal_polynomials(mu)
     Bx = B @ x
@@ -636,18 +659,18 @@ def _safe_effect(pairs: PairMeans, mu: Floats, W: Floats, a: float, G: float, fl
 
 
 def _cumulated_trace(C: Floats) -> float:
-    """Sum of the variances of the cumulated shares, for shares with covariance C (n, n)."""
+    """Return the summed variances of cumulated prevalences with covariance C (n, n)."""
     return float(np.trace(np.cumsum(np.cumsum(C, axis=0), axis=1)[:-1, :-1]))
 
 
-# The group effect on any representation, for methods that have no model of groups of their own.
+# The group effect on any representation, for methods without a model of groups.
 
 
 # Numbers in the squares of all groups, half a gigabyte; wider representations are reduced to their main directions.
 MAX_SQUARES = 2**26
 
 
-def effect_on_looks(F: Floats, codes: Codes, groups: Codes, weights: Weights | None = None) -> Floats:
+def feature_effect(F: Floats, codes: Codes, groups: Codes, weights: Weights | None = None) -> Floats:
     """Return D (d, d), the covariance between groups of the mean of f within a class.
 
     F (N, d) represents labelled items, scored by models that have seen no item of their group; codes and groups (N,)
@@ -686,7 +709,7 @@ CHUNK = 4096
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Predicted shares of B groups, of these very items or their population, with the covariance of their errors."""
+    """Predicted prevalences of B groups with the covariance of their errors."""
 
     estimand: str  # "sample" or "population"
     prevalences: Floats  # (B, n) the estimate: medians of the cumulated shares, differenced
@@ -710,7 +733,7 @@ class Prediction:
 
 
 def predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str = "sample") -> Prediction:
-    """Predict the shares of groups from their mean representations Q (B, d) and sizes (B,).
+    """Predict prevalences of groups from means Q (B, d) and sizes (B,).
 
     A group is unlike the training groups where q speaks for other shares than theirs, by `log_odds`, 1 + 200 / G times
     more than that of any training group does. Its covariance becomes what the estimate would err by if the weak prior
@@ -769,7 +792,7 @@ def _predict(model: GroupModel, Q: Floats, sizes: Floats, estimand: str) -> Pred
 def error_of_rare_classes(
     model: GroupModel, rarity: Floats, Q: Floats, sizes: Floats, estimand: str, p: Floats
 ) -> Floats:
-    """Return the covariance (B, n, n) of what estimates p (B, n) miss of classes with few labelled items.
+    """Return the error covariance (B, n, n) of classes with few labelled items.
 
     Neither the mean nor the spread of such a class is known, so its prevalence may be that of the weak prior, as far as
     the class is rare. Other classes then have less, in proportion to p.
@@ -783,11 +806,11 @@ def error_of_rare_classes(
 
 
 def own_scatter(model: GroupModel, p: Floats, sizes: Floats) -> Floats:
-    """Return by how much items of shares p (B, n) scatter about their population otherwise than E has it, (B, n, n).
+    """Return the change of the sampling covariance for prevalences p, (B, n, n).
 
     Given the shares of a sample, those of its population have the covariance A - A (A + B / N)^{-1} A, which is
     B / (N + 1/a) for A = a B. The model has B of its mean shares mu there, but items of this group scatter with that of
-    p: by less where most are of few classes, by more where they are of all. Half an item of each class counts next to
+    p: by less if most are of few classes, by more if they are of all. Half an item of each class counts next to
     p.
     """
     N, a = sizes[:, None], model.correlation
@@ -808,14 +831,17 @@ def join(parts: list[Prediction]) -> Prediction:
 
 
 def _dof(model: GroupModel) -> float:
-    """Degrees of freedom of p given q where J has `model.dof`: one is lost per class, at most half of all."""
+    """Return degrees of freedom of p given q for J with `model.dof`.
+
+    One is lost per class, at most half of all.
+    """
     return max(model.dof - model.n_classes + 2, model.dof / 2)
 
 
 def _mean_dof(model: GroupModel) -> float:
     """Degrees of freedom of the mean class.
 
-    It is one direction, in which groups differ most; the template does not know how much. Group effects have heavy
+    It is one direction, in which groups differ most; the template does not contain its size. Group effects have heavy
     tails, so that G groups tell of their spread what half as many normal ones would.
     """
     return max(model.n_groups / 2, 2.0) if np.isfinite(model.dof) else np.inf
@@ -837,7 +863,7 @@ def _widening(model: GroupModel, distance: Floats, rank: int) -> Floats:
 
 
 def project(P: Floats, E: Floats) -> Floats:
-    """The most probable shares: the point of the simplex nearest to P (B, n) in the norm of E^{-1} (B, n, n)."""
+    """Return the points of the simplex nearest to P (B, n) in the norm of E^{-1}."""
     n = P.shape[1]
     outside = (P < 0).any(axis=1)
     result = P.copy()
@@ -858,7 +884,7 @@ def medians(p: Floats, E: Floats, centre: Floats) -> Floats:
     """Differences of the medians of the cumulated shares, (B, n).
 
     The cumulated share u'p is taken as a Beta variable with mean u'p and precision nu = u'Bu / u'Eu - 1, B that of the
-    prior's mean (B, n): a prediction that is worth nu items.
+    prior's mean (B, n): a prediction with an effective sample size of nu.
     """
     c = np.clip(np.cumsum(p, axis=1)[:, :-1], 0, 1)
     prior = np.cumsum(centre, axis=1)[:, :-1]
@@ -880,7 +906,7 @@ def medians(p: Floats, E: Floats, centre: Floats) -> Floats:
 
 
 def cumulated_variance(E: Floats) -> Floats:
-    """Variances of the cumulated shares but the last, for shares with covariance E (B, n, n): (B, n - 1)."""
+    """Return variances (B, n - 1) of cumulated prevalences with covariance E."""
     both = np.cumsum(np.cumsum(E, axis=1), axis=2)
     return np.asarray(np.maximum(np.diagonal(both, axis1=1, axis2=2)[:, :-1], 0))
 
@@ -904,7 +930,7 @@ FOLLOWS = 0.5
 
 
 def bounds(prediction: Prediction, level: float = 0.95, values: Floats | None = None) -> Bounds:
-    """Return intervals that contain the true value of a group with the given probability, each by itself."""
+    """Return intervals that each contain the true value with a probability."""
     level = check_real("level", level, low=0, high=1, open_low=True)
     value, half = statistics(prediction.mean, values), half_widths(prediction, level, values)
     # The estimate is a median and may differ from the mean by more than half a width if a share is nearly nothing.
@@ -914,7 +940,7 @@ def bounds(prediction: Prediction, level: float = 0.95, values: Floats | None = 
 
 
 def stated_covariance(prediction: Prediction, level: float) -> Floats:
-    """Return E (B, n, n), scaled so that normal intervals by it are as wide as those of `bounds`, on average.
+    """Return E (B, n, n), scaled to the width of the intervals of `bounds`.
 
     The average is that over the cumulated shares and the mean class. Differences of groups are judged by it.
     """

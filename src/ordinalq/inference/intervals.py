@@ -1,4 +1,4 @@
-"""Intervals from replicates, with widths corrected by the errors of labelled samples.
+"""Intervals from replicates, corrected by the errors of labelled samples.
 
 These are the training groups or, without groups, samples drawn from the held-out items.
 """
@@ -30,7 +30,7 @@ from ordinalq.simplex import clean, equal_columns
 # MOST, whose squared errors have a relative error of 14%; 6000 solutions take seconds at most.
 USUAL_SIZE, FEWEST, MOST = 20, 10, 100
 CORRECTION_REPLICATES = 60
-# Smaller groups have corrections of their own, by size: those below each limit are represented by parts of this many
+# Smaller groups have separate corrections, by size: those below each limit are represented by parts of this many
 # items of the training groups.
 LIMITS, PARTS = (2, 5, 20), (1, 3, 10)
 # Size of the samples that show the bias of a method without training groups.
@@ -54,18 +54,18 @@ KNOWN = 1e-20
 def percentiles(
     R: Floats, level: float, values: Floats | None = None, sets: Index | None = None
 ) -> tuple[Floats, Floats]:
-    """Percentiles (b, 2n) of the statistics of replicates R (r, b, n) that hold the given part of them.
+    """Return percentiles (b, 2n) of the statistics of replicates R (r, b, n).
 
     The prevalence of classes in the same of the `sets` (n,) may belong to any of these.
     """
     low, high = (statistics(R, values),) * 2 if sets is None else _extremes(R, values, sets)
-    # "weibull": so that a further replicate would lie outside as often as the level says.
+    # "weibull": so that a further replicate would lie outside with the probability of the level.
     lower = np.quantile(low, (1 - level) / 2, axis=0, method="weibull")
     return np.asarray(lower), np.asarray(np.quantile(high, (1 + level) / 2, axis=0, method="weibull"))
 
 
 def _extremes(R: Floats, values: Floats | None, sets: Index) -> tuple[Floats, Floats]:
-    """Return the smallest and largest statistics of R (..., n) if prevalences move within sets of classes (n,)."""
+    """Return the extreme statistics if prevalences move within sets of classes."""
     U = statistics(np.eye(len(sets)), values)
     joint = R @ np.eye(sets.max() + 1)[sets]
     ends = ([pick(U[sets == s], axis=0) for s in range(sets.max() + 1)] for pick in (np.min, np.max))
@@ -74,7 +74,7 @@ def _extremes(R: Floats, values: Floats | None, sets: Index) -> tuple[Floats, Fl
 
 
 def sides(estimate: Floats, ends: tuple[Floats, Floats], half_item: Floats) -> Floats:
-    """Return the distances (B, 2, k) of percentiles from estimates (B, k) whose half an item is (B, k).
+    """Return distances (B, 2, k) of percentiles from estimates (B, k).
 
     An estimate on the end of its percentiles, or beyond, is biased: each side has at least a part of the width, and
     half an item.
@@ -91,7 +91,7 @@ def _half_item(sizes: Floats, n: int, values: Floats | None) -> Floats:
 
 
 def widened(h: Floats, correction: Floats | None, level: float) -> Floats:
-    """Return sqrt(c^2 h^2 + z^2 b^2) for distances h (B, 2, k) of bounds from estimates.
+    """Return sqrt(c^2 h^2 + z^2 b^2) for distances h (B, 2, k) of bounds.
 
     The correction (B, 2, 2, k) has c and b, each of the distances below and above; None stands for c = 1 and b = 0.
     """
@@ -103,13 +103,13 @@ def widened(h: Floats, correction: Floats | None, level: float) -> Floats:
 def width_correction(
     quantifier: FittedQuantifier, S: Floats, codes: Codes, groups: Codes, weights: Weights | None = None
 ) -> Floats | None:
-    """Return by how much the intervals of a quantifier have to be corrected, learned on its own training groups.
+    """Return the correction of interval widths, learned on training groups.
 
     S (N, ...), codes and groups (N,) are V, scored by models that have seen no item of their group. The correction
     (s, 2, 2, 2n) is that of :func:`shown_correction`, for groups below each of the limits of sizes and for all
     larger ones; None if fewer than three groups have several items.
     """
-    chosen = _asked_about(worth(groups, int(groups.max()) + 1, weights))
+    chosen = _large_groups(worth(groups, int(groups.max()) + 1, weights))
     if len(chosen) < 3:
         return None
     rows = np.flatnonzero(np.isin(groups, chosen))
@@ -130,7 +130,7 @@ def _parts(rows: Index, groups: Codes, size: int, rng: np.random.Generator) -> I
 
 
 def bias_correction(quantifier: FittedQuantifier) -> Floats:
-    """Return the correction (1, 2, 2, 2n) for the bias that samples of the held-out items show.
+    """Return the correction (1, 2, 2, 2n) for the bias of held-out samples.
 
     The samples have uniformly drawn prevalences. Intervals are never made narrower, and they are widened only if chance
     hardly explains the errors: otherwise the intervals of large samples would consist of noise of the correction.
@@ -146,7 +146,7 @@ def bias_correction(quantifier: FittedQuantifier) -> Floats:
 def shown_correction(
     quantifier: FittedQuantifier, S: Floats, codes: Codes, samples: Samples, least: float = 0.0
 ) -> Floats:
-    r"""Return by how much intervals have to be corrected, (2, 2, 2n), as labelled samples show.
+    r"""Return the correction of intervals, (2, 2, 2n), from labelled samples.
 
     Replicates have the scatter of an estimate: that of items, of M, and of the features of groups (D). They do not have
     the bias of a method that smooths or does not adjust, or of an early stop; and an estimate that errs upwards far and
@@ -178,7 +178,7 @@ def shown_correction(
 
 
 def excess(e2: Floats, v: Floats, counted: Mask) -> tuple[Floats, Floats]:
-    r"""Return the scale c and the excess deviation b, (k,), that squared errors e2 show beyond variances v, (G, k).
+    r"""Return scale c and excess deviation b, (k,), of errors e2 over variances v.
 
     sum_g e_g^2 / (c^2 v_g + b^2) = m (G - 1) / G over the m groups that are `counted` (G, k), with c = 1 or b = 0: the
     estimate of Paule and Mandel (1982) of a variance between laboratories, and a scale where the errors are smaller
@@ -191,7 +191,7 @@ def excess(e2: Floats, v: Floats, counted: Mask) -> tuple[Floats, Floats]:
     def chi2(b2: Floats) -> Floats:
         return np.asarray((e2 / np.maximum(v + b2, KNOWN)).sum(axis=0))
 
-    # Nothing is said of a statistic that has no group to count, or that does not vary, as the last cumulated share.
+    # NaN for a statistic without a group to count, or that does not vary, as the last cumulated prevalence.
     known = (expected > 0) & (v.max(axis=0) > KNOWN)
     scale = np.sqrt(np.minimum(np.divide(chi2(np.zeros(k)), expected, where=known, out=np.ones(k)), 1))
     # The sum falls with b^2, and is small enough where b^2 = 2 sum e^2: halved to rounding errors.
@@ -203,8 +203,8 @@ def excess(e2: Floats, v: Floats, counted: Mask) -> tuple[Floats, Floats]:
     return scale, np.sqrt(high)
 
 
-def _asked_about(sizes: Floats) -> Codes:
-    """Return the groups to learn from: those of some size, at least the largest ten; if there are too many, evenly."""
+def _large_groups(sizes: Floats) -> Codes:
+    """Return the groups to learn from: the large ones, evenly if too many."""
     order = np.argsort(-sizes, kind="stable")
     some = order[: max((sizes >= USUAL_SIZE).sum(), min(FEWEST, (sizes > 1).sum()))]
     every = np.sort(some)
@@ -219,7 +219,7 @@ RANK_TOLERANCE = 1e-9
 def infer_by_bootstrap(
     quantifier: FittedQuantifier, summary: Summary, options: IntervalOptions, level: float | None, block: int
 ) -> Inference:
-    """Estimate samples by `solve`, with intervals by the bootstrap if a level is given."""
+    """Estimate samples by `solve`, with bootstrap intervals if a level is given."""
     solution = quantifier.solve(summary)
     found = Inference(clean(solution.p), solution.converged, verdicts(quantifier, summary))
     if level is None:
@@ -231,7 +231,7 @@ def infer_by_bootstrap(
 def with_closed_form(
     found: Inference, bounds: Bounds, covariance: Floats, shared: npt.NDArray[np.float32] | None = None
 ) -> Inference:
-    """Add bounds and covariances (B, n, n) that a formula gives, with a factor (B, n, k) of the shared error."""
+    """Add bounds and covariances (B, n, n) of a formula, with shared error factor."""
     own = covariance if shared is None else covariance - _product(shared)
     bounds = bounds.holding(found.prevalences)
     return replace(found, bounds=bounds, covariance=covariance, own=own, shared=shared)
@@ -282,7 +282,7 @@ def _bootstrapped(
 
 
 def _correction(quantifier: FittedQuantifier, sizes: Floats) -> Floats | None:
-    """Return the correction of the interval of each sample, (B, 2, 2, 2n), None if there is none."""
+    """Return the correction of the interval of each sample, (B, 2, 2, 2n), or None."""
     V = quantifier.held_out_
     if V.learned_groups:
         return None if V.width_correction is None else V.width_correction[np.searchsorted(LIMITS, sizes, side="right")]
@@ -297,7 +297,7 @@ def _product(factor: Floats | npt.NDArray[np.float32]) -> Floats:
 
 
 def _indistinct_classes(quantifier: FittedQuantifier) -> Index | None:
-    """Return the set (n,) of each class if some classes have the same mean representation, and warn of them.
+    """Return the set (n,) of each class if classes have the same mean, and warn.
 
     Warn also if M (d, n) maps different distributions to the same q, so that no noise moves the estimate among these.
     """
@@ -307,8 +307,8 @@ def _indistinct_classes(quantifier: FittedQuantifier) -> Index | None:
     sets = equal_columns(means, float(quantifier.traits.input_kind == "scores"))
     what = "features do" if quantifier.traits.input_kind == "features" else "classifier does"
     if sets.max() < len(sets) - 1:
-        alike = [", ".join(map(str, quantifier.classes_[sets == s])) for s in range(sets.max() + 1)]
-        names = "; ".join(name for s, name in enumerate(alike) if (sets == s).sum() > 1)
+        members = [", ".join(map(str, quantifier.classes_[sets == s])) for s in range(sets.max() + 1)]
+        names = "; ".join(name for s, name in enumerate(members) if (sets == s).sum() > 1)
         warnings.warn(
             f"the {what} not distinguish all classes: only the joint prevalence of classes {names} can be estimated.",
             stacklevel=5,
@@ -320,14 +320,14 @@ def _indistinct_classes(quantifier: FittedQuantifier) -> Index | None:
     rank = np.linalg.matrix_rank(M - M.mean(axis=1, keepdims=True), tol=RANK_TOLERANCE * np.linalg.norm(M))
     if rank < M.shape[1] - 1:
         warnings.warn(
-            f"the {what} not distinguish all classes: the data leave some of their prevalences open, and the "
-            "intervals, which do not show that, are too narrow; see diagnose.",
+            f"the {what} not distinguish all classes: the data do not determine some of their prevalences, "
+            "and their intervals are too narrow. Use diagnose for details.",
             stacklevel=5,
         )
     return None
 
 
 def _mean_features(quantifier: FittedQuantifier) -> Floats:
-    """Return the mean of the representation over the held-out items of each class, (d, n)."""
+    """Return class means (d, n) of the representation over held-out items."""
     V = quantifier.held_out_
     return class_means(quantifier.group_features(V.S), V.codes, None, V.weights)

@@ -10,7 +10,9 @@ from ordinalq.samples.samples import Samples
 
 
 def item_posteriors(quantifier: FittedQuantifier, S: Floats, samples: Samples, estimates: Estimates) -> Floats:
-    r"""Return p(y | x) of items with scores S (N, n) in samples that contain each item once, (N, n).
+    r"""Return p(y | x), (N, n), of items with scores S (N, n) in their samples.
+
+    Each item belongs to one sample.
 
     The scores are calibrated on the held-out items, by vector scaling, and reweighted by estimated over training
     prevalence. An estimate counts as as many items as its error is worth, nu = (1 - sum p^2) / tr Cov - 1, and the

@@ -27,12 +27,12 @@ STATED = (100, 30, 10)
 
 @dataclass(frozen=True, eq=False)
 class LabelsNeeded:
-    """How many more items of each of B groups to label.
+    """Numbers of further items to label, for each of B groups.
 
     Attributes
     ----------
     asked : float
-        The width of the interval that was asked for.
+        The requested width of the interval.
     quantity : str
         What the interval is of: "mean class", "mean position", or a class.
     level : float
@@ -94,7 +94,7 @@ class LabelsNeeded:
         return replace(self, keys=keys, **arrays)
 
     def frame(self) -> Any:
-        """Return one row per group as a frame of pandas: the group, n_items, n_labelled, labels, widths, basis."""
+        """Return one row per group as a pandas frame."""
         import pandas as pd
 
         groups = {} if self.keys is None else self.keys.frame()
@@ -103,7 +103,7 @@ class LabelsNeeded:
         return pd.DataFrame(groups | counts | widths | {"basis": self.basis})
 
     def draw(self, groups: Any, labels: Any = None, *, random_state: Any = 0) -> Index:
-        """Draw the items to label: at random within each group, for only then do intervals hold.
+        """Draw the items to label at random within each group.
 
         Items of which the classifier is least certain would teach a classifier more, but they are not like the others:
         their labels say nothing of the group as a whole.
@@ -124,7 +124,7 @@ class LabelsNeeded:
         """
         keys, codes = Keys.of(groups)
         if self.keys is None or keys.tolist() != self.keys.tolist():
-            raise ValueError("groups must be those that the numbers of labels were made for.")
+            raise ValueError("groups must be those for which the numbers of labels were computed.")
         free = np.ones(len(codes), dtype=bool)
         if labels is not None:
             free = np.array([is_missing(label) for label in np.asarray(labels, dtype=object).tolist()], dtype=bool)
@@ -132,7 +132,7 @@ class LabelsNeeded:
 
 
 def drawn_items(n_labels: Counts, codes: Index, free: Mask, rng: np.random.Generator) -> Index:
-    """Draw n_labels[b] of the free items of each group b, given the groups of all items (N,); return them ascending."""
+    """Draw n_labels[b] of the free items of each group b, in ascending order."""
     order = rng.permutation(np.flatnonzero(free))
     order = order[np.argsort(codes[order], kind="stable")]
     group = codes[order]
@@ -149,11 +149,11 @@ def labels_needed(
     level: float = 0.95,
     options: IntervalOptions | None = None,
 ) -> LabelsNeeded:
-    """Return how many more items of summarized groups to label, so that intervals are no wider than `width`.
+    """Return numbers of labels for intervals of at most `width`.
 
     Labels are taken to be like the group, as far as it is known: their shares are those of the estimate, and their
     looks those of its items (for a model of groups) or of the held-out items of the same classes. The other parameters
-    are those of `Quantifier.labels_needed`; the summary has the labels that there are, if only gaps.
+    are those of `Quantifier.labels_needed`; the summary has the present labels, possibly all missing.
     """
     width, level = check_real("width", width, low=0, open_low=True), check_level(level)
     options = IntervalOptions() if options is None else options
@@ -161,9 +161,9 @@ def labels_needed(
     if "g" not in summary.totals:
         raise ValueError("summary must have been made with labels=. Pass labels=[None] * N if no item is labelled.")
     if WEIGHTED in summary.totals:
-        raise ValueError("label_inclusion must be None: the number of labels to draw is known for random draws only.")
+        raise ValueError("labels_needed does not support label_inclusion.")
     if summary.has_weights:
-        raise ValueError("the items must have no weights: how many to label is known only without weights.")
+        raise ValueError("labels_needed does not support sample_weight.")
     estimates = estimate(quantifier, summary, None, replace(options, basis="auto"))
     alone = by_labels_alone(quantifier, estimates, options)
     known = np.asarray(summary.n_labelled)
@@ -254,7 +254,7 @@ def spread_labels(
     options: IntervalOptions | None = None,
     random_state: Any = 0,
 ) -> SpreadLabels:
-    """Return the effect of labels that are spread at random over the items of all summarized groups.
+    """Return the effect of labels spread at random over all summarized groups.
 
     Labels of any group inform about the common offset of all groups. Expected labels are as in :func:`labels_needed`.
 
@@ -319,7 +319,7 @@ def spread_labels(
 
 
 def _least(too_wide: Callable[[Floats], Mask], now: Floats, width: float, most: Floats) -> Floats:
-    """Return the least numbers (B,) up to `most` for which intervals are not too wide, `most` where none is enough."""
+    """Return the least numbers (B,) for which intervals are narrow, up to `most`."""
     low, high = np.zeros(len(most)), np.where(now <= width, 0, most)
     # Invariant: too wide at low, unless high is 0 too; narrow enough at high, or nothing is.
     while (high - low > 1).any():
@@ -346,7 +346,7 @@ def _width(bounds: Bounds, statistic: int | None) -> Floats:
 
 
 def _expected(quantifier: FittedQuantifier, summary: Summary, P: Floats, more: Floats) -> Summary:
-    """Return the summary with `more` (B,) labels of its items, as they are expected for shares P (B, n)."""
+    """Return the summary with `more` (B,) expected labels for prevalences P (B, n)."""
     V, codes = quantifier.held_out_.S, quantifier.held_out_.codes
     g, n = class_predictions(quantifier, V), P.shape[1]
     by_class = [g[codes == i] for i in range(n)]
@@ -357,7 +357,7 @@ def _expected(quantifier: FittedQuantifier, summary: Summary, P: Floats, more: F
     totals["labels"] = totals["labels"] + counts
     totals["labels eg"] = totals["labels eg"] + counts[:, :, None] * mean
     totals["labels gg"] = totals["labels gg"] + np.tensordot(counts, square, axes=1)
-    # As if the predictions of the labelled items were those of all: the estimate stays where it is.
+    # As if the predictions of the labelled items were those of all: the estimate does not move.
     m = np.maximum(totals["labels"].sum(axis=1, keepdims=True), 1)
     totals["g"] = totals["weight"][:, None] * totals["labels eg"].sum(axis=1) / m
     if "labels f" in totals:

@@ -1,4 +1,4 @@
-"""Estimates of groups by the random draw of their labelled items alone, and the sums that labels need."""
+"""Design-based estimates from labelled items, and the sums of labels."""
 
 import warnings
 from dataclasses import replace
@@ -13,14 +13,14 @@ from ordinalq.inference.bounds import PER_SAMPLE, Bounds, statistics
 from ordinalq.inference.drift import LabelSelectionWarning
 from ordinalq.inference.estimates import REGIONS, Estimates
 from ordinalq.inference.fit_test import GOOD, UNTESTED
-from ordinalq.inference.group_model import logits_pay, multinomial, project, variances, with_logits
+from ordinalq.inference.group_model import multinomial, project, uses_logits, variances, with_logits
 from ordinalq.inference.model import FittedQuantifier, has_held_out, values_of
 from ordinalq.inference.options import ESTIMANDS, IntervalOptions
 from ordinalq.samples.labels import encode_known_labels
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
 
-# Estimates that rest on the random draw of the labelled items alone, and so are valid whatever else is wrong.
+# Estimates that rest on the random draw of the labelled items alone, and so are valid even if the model is wrong.
 #
 # Let g be any fixed prediction of the one-hot class e, and let item i of the N items of a group be labelled with the
 # probability pi_i. With weights w = 1 / pi and eps = e - lambda g, the *difference estimator* of survey sampling, also
@@ -42,7 +42,7 @@ ROUNDING = 1e-12
 
 
 class LabelSums(NamedTuple):
-    """Sums over labelled items of B groups, with any weights: of e (B, n), e g' (B, n, n) and g g' (B, n, n)."""
+    """Weighted sums of e (B, n), e g' and g g' (B, n, n) over labelled items."""
 
     e: Floats
     eg: Floats
@@ -58,7 +58,7 @@ class LabelSums(NamedTuple):
         return LabelSums(*((part.T * factor).T for part in self))
 
     def scatter(self, power: Floats, centre: Floats) -> Floats:
-        """Return the sum of d d' with d = e - power g - centre, (B, n, n), for power (B,) and centre (B, n)."""
+        """Return the sum of d d' with d = e - power g - centre, (B, n, n)."""
         n, power = self.e.shape[1], power[:, None, None]
         eg = power * (self.eg + self.eg.transpose(0, 2, 1))
         squares = self.e[:, :, None] * np.eye(n) - eg + power**2 * self.gg
@@ -90,7 +90,7 @@ class LabelMoments(NamedTuple):
         return np.asarray(self.counts.sum(axis=1))
 
     def drawn(self) -> tuple[LabelSums, LabelSums, Floats]:
-        """Return the sums with weights w and w^2 - w, in any unit of w, and the effective number of labels (B, 1)."""
+        """Return sums with weights w and w^2 - w, and the effective number of labels."""
         plain = LabelSums(self.counts, self.eg, self.gg)
         if self.weighted is None or self.spread is None:
             m = self.n_labelled
@@ -100,7 +100,7 @@ class LabelMoments(NamedTuple):
 
 
 class DesignBased(NamedTuple):
-    """Estimates (B, n) on the simplex, the difference estimator as it is (B, n), its covariance (B, n, n), bounds."""
+    """Estimates (B, n) on the simplex, difference estimator, covariance, bounds."""
 
     prevalences: Floats
     raw: Floats
@@ -115,7 +115,9 @@ def design_based(
     values: Floats | None = None,
     power: float | None = None,
 ) -> DesignBased:
-    """Estimate prevalences by the difference estimator, with intervals, of the N items or of their population.
+    """Estimate prevalences by the difference estimator, with intervals.
+
+    The estimand is the N items or their population.
 
     `power` is lambda; None tunes it. The interval of a prevalence is Wilson's, for the number of labels that would give
     the same variance without g, with a Student quantile. That of the mean class is Student's. Each group has at least
@@ -149,7 +151,7 @@ def design_based(
 
 
 def _tuned_power(spread: LabelSums, mean_e: Floats, mean_g: Floats) -> Floats:
-    """Return lambda in [0, 1] that minimizes the total variance of the estimated prevalences, (B,)."""
+    """Return lambda in [0, 1], (B,), that minimizes the total variance."""
     total, g = spread.total[:, 0], spread.eg.sum(axis=1)
     eg = np.trace(spread.eg, axis1=1, axis2=2) - (
         spread.e * mean_g + g * mean_e - total[:, None] * mean_e * mean_g
@@ -159,10 +161,10 @@ def _tuned_power(spread: LabelSums, mean_e: Floats, mean_g: Floats) -> Floats:
 
 
 def _with_unseen(counts: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-    """Return bounds (B, 2n) of statistics that do not exclude classes without a label, given counts (B, n).
+    """Return bounds (B, 2n) that do not exclude classes without a label.
 
     A prevalence, or a cumulative one, of which no label was seen may be zero, and one of which all labels are may be
-    one. The prediction g says nothing against it: it may be wrong.
+    one. The prediction g may be wrong.
     """
     seen = statistics(counts)[:, :-1]
     rest = counts.sum(axis=1, keepdims=True) - seen
@@ -173,7 +175,7 @@ def _with_unseen(counts: Floats, lower: Floats, upper: Floats) -> tuple[Floats, 
 
 
 def _possible(P: Floats, E: Floats, least: Floats, rest: Floats, estimand: str) -> Floats:
-    """Return the possible prevalences nearest to P (B, n) in the norm of E^-1 (B, n, n).
+    """Return possible prevalences nearest to P (B, n) in the norm of E^-1.
 
     A sample consists of labelled items, whose part of all is `least` (B, n), and of others, `rest` (B,) of all, that
     have any distribution. For a population all distributions are possible.
@@ -187,14 +189,17 @@ def _possible(P: Floats, E: Floats, least: Floats, rest: Floats, estimand: str) 
 
 
 def _dof(m: Floats) -> Floats:
-    """Degrees of freedom of m labels; a single one, of a single item, leaves nothing to estimate."""
+    """Return degrees of freedom of m labels."""
     return np.maximum(m - 1, 1)
 
 
 def _wilson(
     estimate: Floats, error: Floats, var_e: Floats, m: Floats, open_part: Floats | float, level: float
 ) -> tuple[Floats, Floats]:
-    """Wilson's interval of shares (B, k) for m labels, each with error variance `error` where e has `var_e`."""
+    """Return Wilson's interval of prevalences (B, k) for m labels.
+
+    Each label has error variance `error` if e has `var_e`.
+    """
     # A quarter of an item, so that no share counts as known because it was not seen; unless all items are labelled.
     worth = m * (var_e + 0.25 / m) / np.maximum(error + 0.25 / m * open_part, KNOWN)
     p, z2 = np.clip(estimate, 0, 1), stdtrit(_dof(m), (1 + level) / 2) ** 2
@@ -210,16 +215,16 @@ FEWEST = 10
 def with_labels(
     quantifier: FittedQuantifier, summary: Summary, estimates: Estimates, options: IntervalOptions
 ) -> Estimates:
-    """Return the estimates of summarized samples with the labels of some of their items, and what each rests on.
+    """Return estimates of samples with some labelled items, and their basis.
 
-    A method with a model of groups has used the labels already. Else, or if options.basis says so, or where it is left
+    A method with a model of groups has used the labels already. Else, or if options.basis requires it, or if it is left
     open and the sample is unlike the training groups, estimates and intervals of samples with at least ten labels are
     those of `design_based`; the others stay as they are.
     """
     m = summary.n_labelled
     if m is None:
         if options.basis == "labels":
-            raise ValueError("basis='labels' needs labels of some items: give labels=[...], or leave basis out.")
+            raise ValueError("basis='labels' needs labels of some items. Pass labels=[...], or no basis.")
         return estimates
     options = _basis(summary, options)
     by_labels = enough(m, summary.n_items) & by_labels_alone(quantifier, estimates, options)
@@ -234,7 +239,7 @@ def with_labels(
 
 
 def _basis(summary: Summary, options: IntervalOptions) -> IntervalOptions:
-    """Return options by which estimates rest on the labels alone if these were drawn with known probabilities."""
+    """Return options with the basis "labels" if inclusion probabilities are known."""
     if WEIGHTED not in summary.totals:
         return options
     if options.basis == "model":
@@ -264,13 +269,13 @@ def _by_labels(
 
 
 def label_limits(summary: Summary) -> tuple[Floats, Floats]:
-    """Return the part of all items that is labelled, by class (B, n), and the part that is not (B,)."""
+    """Return labelled parts by class (B, n) and the unlabelled part (B,)."""
     least = summary.totals["labels"] / summary.weight[:, None]
     return least, np.maximum(1 - least.sum(axis=1), 0)
 
 
 def _within_limits(summary: Summary, estimates: Estimates) -> Estimates:
-    """Return estimates and bounds that the labelled items of a sample do not rule out."""
+    """Return estimates and bounds that agree with the labelled items."""
     least, rest = label_limits(summary)
     P = estimates.prevalences
     beyond = ((least > P) | (least + rest[:, None] < P)).any(axis=1)
@@ -287,7 +292,7 @@ def enough(n_labelled: Any, n_items: Any) -> Mask:
 
 
 def by_labels_alone(quantifier: FittedQuantifier, estimates: Estimates, options: IntervalOptions) -> Mask:
-    """Return which samples are to rest on their labels alone, (B,), where these are enough."""
+    """Return which samples, (B,), are estimated from their labels alone."""
     if options.basis == "model" and not quantifier.traits.has_group_model:
         raise ValueError(
             f"basis='model' needs a method with a model of groups that labels can enter, such as GroupBLP; with "
@@ -349,7 +354,9 @@ MOST_DEVIATIONS, ROUNDED = 8, 0.01
 def label_totals(
     quantifier: FittedQuantifier, S: Floats, samples: Samples, labels: Any, inclusion: Any = None
 ) -> dict[str, Floats]:
-    """Return sums over B samples of items with scores S (N, n) and labels (N,), None or NaN if there is none.
+    """Return sums over B samples of scores S (N, n) and labels (N,).
+
+    A label is None or NaN if missing.
 
     Nothing where no labels are given at all.
 
@@ -365,12 +372,11 @@ def label_totals(
         return {}
     if not has_held_out(quantifier):
         raise ValueError(
-            f"this {type(quantifier).__name__} was fitted without keeping its held-out items, which estimates from "
-            "labels need: fit it again."
+            f"this {type(quantifier).__name__} has no held-out items, which estimates with labels need. Fit it again."
         )
     codes = encode_known_labels(labels, quantifier.classes_)
     if len(codes) != len(S):
-        raise ValueError(f"labelled must have one label or gap per item, {len(S)}, got {len(codes)}.")
+        raise ValueError(f"labels must have {len(S)} values, one per item (None if not labelled), got {len(codes)}.")
     g = class_predictions(quantifier, S)
     known = np.flatnonzero(codes >= 0)
     some, G, E = _among(samples, known), g[known], np.eye(g.shape[1])[codes[known]]
@@ -391,7 +397,7 @@ def label_totals(
 
 
 def _check_inclusion(inclusion: Any, codes: Codes, samples: Samples) -> Floats:
-    """Return the inclusion probabilities (N,) of items, of which only those of labelled ones count."""
+    """Return the inclusion probabilities (N,); only those of labelled items count."""
     pi = real_numbers(inclusion)
     if pi.shape != codes.shape:
         raise ValueError(f"label_inclusion must have one probability per item, {len(codes)}, got shape {pi.shape}.")
@@ -407,7 +413,7 @@ def _check_inclusion(inclusion: Any, codes: Codes, samples: Samples) -> Floats:
 
 
 def check_inclusion_sums(summary: Summary, stacklevel: int = 2) -> None:
-    """Warn if the labels of a sample were not drawn with the stated inclusion probabilities pi.
+    """Warn if labels were not drawn with the stated inclusion probabilities pi.
 
     The sum of 1 / pi over the labelled items estimates the number N of all items with variance sum (1 - pi) / pi^2.
     That variance is scaled to N if the sum is smaller.
@@ -431,7 +437,7 @@ def check_inclusion_sums(summary: Summary, stacklevel: int = 2) -> None:
 
 
 def class_predictions(quantifier: FittedQuantifier, S: Floats) -> Floats:
-    """Return g (N, n), the best linear prediction of the one-hot class of items, learned on the held-out items.
+    """Return g (N, n), the best linear prediction of the one-hot class of items.
 
     g = beta' f, with beta by least squares on V; f are the scores, with logits if V has enough items for them, or the
     representation of features. The entries sum to one and may be negative.
@@ -440,7 +446,7 @@ def class_predictions(quantifier: FittedQuantifier, S: Floats) -> Floats:
     if quantifier.traits.input_kind == "features":
         known, new = (np.asarray(quantifier.embed(X), dtype=np.float64) for X in (V.S, S))
     else:
-        features = with_logits if logits_pay(len(quantifier.classes_), V.size) else np.asarray
+        features = with_logits if uses_logits(len(quantifier.classes_), V.size) else np.asarray
         known, new = features(V.S), features(S)
     E = np.eye(len(quantifier.classes_))[V.codes]
     if V.weights is not None:

@@ -1,4 +1,4 @@
-"""The interface of fitted quantifiers that inference relies on, and the records that they exchange."""
+"""Interface of fitted quantifiers for inference, and the records exchanged."""
 # ruff: noqa: D102 - `ordinalq.Quantifier` documents the members of the protocol.
 
 from collections.abc import Callable, Iterator
@@ -59,13 +59,15 @@ class Traits:
 
     @property
     def learns_from(self) -> str:
-        """What the method is fitted on: "scores", "features", or "items" if it fits its own classifiers."""
+        """Input of the method: "scores", "features", or "items" for own classifiers."""
         return self.input_kind if self.accepts_scores else "items"
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """V: the training items with out-of-sample scores, and what was learned from their groups.
+    """State stored at fit time for intervals and fit tests.
+
+    V: the training items with out-of-sample scores, and statistics of their groups.
 
     Attributes
     ----------
@@ -130,14 +132,17 @@ class HeldOut:
 
 
 class Smoothing(NamedTuple):
-    """Strength of smoothing: the name of the parameter and its value, None if each sample has a separate one."""
+    """Strength of smoothing: parameter name and value, None if per sample."""
 
     parameter: str
     value: float | None
 
 
 class Replicates(NamedTuple):
-    """Replicated estimates P (r, b, n) of the samples `rows`; groups of r / n_models successive ones share a model."""
+    """Replicated estimates P (r, b, n) of the samples `rows`.
+
+    Runs of r / n_models successive replicates share a model.
+    """
 
     rows: slice
     P: Floats
@@ -202,7 +207,7 @@ class NoTrainingGroupsWarning(UserWarning):
 
 
 class FittedQuantifier(Protocol):
-    """A fitted quantifier: intervals, group estimates, fit tests and tuning take any object with these members.
+    """Protocol of a fitted quantifier, as required by inference.
 
     `ordinalq.Quantifier` documents them. Inference never depends on the class of a quantifier.
     """
@@ -242,7 +247,7 @@ class FittedQuantifier(Protocol):
 
 
 def scale_of(quantifier: FittedQuantifier) -> Scale:
-    """Return the values of the classes over which means are taken, and the name of the mean."""
+    """Return the class values over which means are taken, and the mean's name."""
     return class_scale(quantifier.classes_, getattr(quantifier, "class_values_", None))
 
 

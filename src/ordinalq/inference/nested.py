@@ -1,4 +1,4 @@
-"""Groups within groups: parts of a group, such as its months, share the effect of the group.
+"""Groups within groups: parts, such as months, share the effect of the group.
 
 The state of part t of group g, theta_gt = (population prevalences, effect on f), is
 
@@ -16,7 +16,7 @@ which has the variances 1 / sum_t 1 / v. Given u_g, the parts are independent, a
 
     p_hat = mu + u_hat + J_pH v^-1 (z - H u_hat).
 
-If all parts of a group are alike, w = 0, their estimates differ by J_pH v^-1 noise alone. Parts are compared by the
+If all parts of a group are equal, w = 0, their estimates differ by J_pH v^-1 noise alone. Parts are compared by the
 covariance of this noise: the effect of the group, and its error, are the same in all of them. If J_w is learned, the
 effect of parts on the features is a part of the noise: only the prevalences of the parts are then the same.
 
@@ -104,7 +104,7 @@ def learn_parts(model: GroupModel, sums: GroupSums, groups: Codes) -> GroupModel
 
 
 class Parts(NamedTuple):
-    """Predictions of B parts of groups, and the values by which parts of the same group are compared.
+    """Predictions of B parts of groups, and values for their comparison.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ def _put(array: Array, rows: Mask, values: Array) -> Array:
 
 
 def groups_of_parts(keys: Keys | None, trained: tuple[str, ...]) -> tuple[Keys, Codes] | None:
-    """Return the groups that B parts belong to, and the group of each part (B,); None if keys are not of parts.
+    """Return the groups of B parts and the group of each, (B,), or None.
 
     They are if they have the columns of the training groups and others.
 
@@ -229,7 +229,7 @@ def predict_parts(
 
 
 class Conditioned(NamedTuple):
-    """Prevalences of b parts given all means: mean, covariance, and the fields of `Parts`."""
+    """Prevalences of b parts given all means: mean, covariance, fields of `Parts`."""
 
     mean: Floats
     covariance: Floats
@@ -247,7 +247,10 @@ def condition_parts(
     values: Floats | None = None,
     training: TrainingRows | None = None,
 ) -> Conditioned:
-    """Return the distribution of the prevalences of parts given the means of all parts, see `predict_parts`."""
+    """Return the distribution of prevalences of parts given all means.
+
+    See `predict_parts`.
+    """
     n, M = model.n_classes, model.M
     T, lam = _directions(model)
     J_w, L = model.part_effect, np.tri(n)[:-1]
@@ -276,7 +279,7 @@ def condition_parts(
     F = np.concatenate([np.broadcast_to(np.eye(n), (len(Q), n, n)), -G], axis=2)
     explained = np.matmul(G, np.swapaxes(X, -1, -2))
     covariance = own - explained + F @ left[groups] @ F.transpose(0, 2, 1)
-    # Items of parts that are alike have other prevalences by chance.
+    # Items of equal parts have other prevalences by chance.
     sampling, response = own - explained, np.ones((len(Q), n))
     if estimand == "population":
         sampling = np.matmul(G * inverse[:, :, None], G.transpose(0, 2, 1))
@@ -305,13 +308,16 @@ def _between(model: GroupModel, J: Floats) -> Floats:
 
 
 def _given_prevalences(J: Floats, n: int) -> Floats:
-    """Return the covariance (d, d) of the effect on the features if the prevalences are given."""
+    """Return the covariance (d, d) of the effect on features given prevalences."""
     K = J[:n, n:]
     return np.asarray(J[n:, n:] - K.T @ np.linalg.pinv(J[:n, :n], rcond=RANK_TOLERANCE, hermitian=True) @ K)
 
 
 def _directions(model: GroupModel) -> tuple[Floats, Floats]:
-    """Return T (d, r) and lam (r,): T' (S - H J H') T = 1 and T' H J_w H' T = diag(lam)."""
+    """Return T (d, r) and lam (r,) that diagonalize both covariances.
+
+    T' (S - H J H') T = 1 and T' H J_w H' T = diag(lam).
+    """
     S = model.M @ model.B @ model.M.T + model.W
     size, U = np.linalg.eigh(S)
     kept = size > RANK_TOLERANCE * size[-1]
@@ -323,7 +329,7 @@ def _directions(model: GroupModel) -> tuple[Floats, Floats]:
 
 
 def _ratio(estimated: Floats, C: Floats, values: Floats | None) -> Floats:
-    """Return u' (estimated) u / u' C u of the cumulative prevalences and the mean class, (B, n)."""
+    """Return u' (estimated) u / u' C u of cumulative prevalences and mean, (B, n)."""
     n = len(C)
     numbers = np.arange(1.0, n + 1) if values is None else values
     U = np.column_stack([np.tri(n).T[:, :-1], numbers])

@@ -17,7 +17,7 @@ class Draws(NamedTuple):
     """Replicates to draw: their number and the generator.
 
     Blocks of samples are worked on one by one, or by different machines: all draw the same replicates of the held-out
-    items, and then those of their own samples, from a stream that belongs to the number of the block.
+    items, and then those of its samples, from a stream that belongs to the number of the block.
     """
 
     estimand: str
@@ -31,7 +31,7 @@ class Draws(NamedTuple):
         return self.n_models * PER_MODEL
 
     def for_samples(self) -> "Draws":
-        """Return the draws of the samples of the block, to be asked for after those of the held-out items."""
+        """Return the draws of the samples of the block, after those of held-out items."""
         return self if self.block == 0 else self._replace(rng=self.rng.spawn(self.block)[-1])
 
 
@@ -49,7 +49,7 @@ class IntervalOptions:
         Seed of the replicates.
     basis : {"auto", "model", "labels"}, default="auto"
         What estimates and intervals rest on if some items of a group are labelled. "labels": the random draw of these
-        items alone, which is valid whatever else is wrong. "model": the method's model of groups, informed by the
+        items alone, which is valid even if the model is wrong. "model": the method's model of groups, informed by the
         labels; narrower, and as right as the model is. "auto" is "model" if the method has such a model, like GroupBLP,
         and the group is like the training groups, else "labels". Groups with fewer than ten labels never rest on labels
         alone.
@@ -78,11 +78,22 @@ class IntervalOptions:
             raise TypeError(f"bias must be True or False, got {self.bias!r}.")
 
     def draws(self, block: int = 0) -> Draws:
-        """Return the draws with a fresh generator, for a block of samples."""
+        """Return the draws with a fresh generator, for a block of samples.
+
+        Parameters
+        ----------
+        block : int, default=0
+            Number of the block of samples.
+
+        Returns
+        -------
+        Draws
+            Random generators of the block.
+        """
         return Draws(self.estimand, -(-self.n_replicates // PER_MODEL), check_random_state(self.random_state), block)
 
     def repeatable(self) -> "IntervalOptions":
-        """Return the options with a seed instead of a generator: each block begins with the same draws."""
+        """Return the options with a seed instead of a generator."""
         state = self.random_state
         return replace(self, random_state=int(state.integers(2**63))) if hasattr(state, "integers") else self
 
@@ -91,8 +102,8 @@ def check_level(level: Any) -> float:
     """Return the level of intervals, a number between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, int | float | np.floating):
         raise TypeError(
-            f"level must be a number between 0 and 1, such as 0.95, got {type(level).__name__}; "
-            "groups are the next argument, groups=..."
+            f"level must be a number between 0 and 1, such as 0.95, got {type(level).__name__}. "
+            "Pass groups as groups=..."
         )
     if not 0 < level < 1:
         raise ValueError(f"level must be a number between 0 and 1, such as 0.95, got {level!r}.")

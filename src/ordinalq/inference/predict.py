@@ -1,4 +1,4 @@
-"""From summaries to estimates: of groups, of samples, or of all items as one sample."""
+"""From summaries to estimates: of groups, samples, or all items as one."""
 
 import warnings
 from dataclasses import replace
@@ -8,7 +8,7 @@ import numpy as np
 
 from ordinalq._utils.validation import Index, check_integer, check_real
 from ordinalq.inference.drift import Drift, check_selection
-from ordinalq.inference.estimates import Estimates, check_names, largest_first, united
+from ordinalq.inference.estimates import Estimates, check_names, concatenate, largest_first
 from ordinalq.inference.labels import check_inclusion_sums, with_labels
 from ordinalq.inference.model import FittedQuantifier, NoTrainingGroupsWarning, learned_groups, values_of
 from ordinalq.inference.nested import groups_of_parts
@@ -29,7 +29,7 @@ def estimate(
     options: IntervalOptions | None = None,
     drift: Any = "auto",
 ) -> Estimates:
-    """Estimate the class distributions of samples that the fitted quantifier has summarized, with intervals at a level.
+    """Estimate class distributions of summarized samples, with intervals.
 
     `options` None stands for ``IntervalOptions()``. `drift` is the common offset of groups, see :func:`drift_of`.
 
@@ -61,7 +61,7 @@ def estimate(
         options = options.repeatable()
         found = [estimate_block(quantifier, summary[rows], level, options, b, context) for b, rows in enumerate(parts)]
     warn_of_failed(sum(failed for _, failed in found), len(summary))
-    return united([estimates for estimates, _ in found], summary.keys)
+    return concatenate([estimates for estimates, _ in found], summary.keys)
 
 
 def estimate_some(
@@ -99,7 +99,7 @@ def estimate_some(
     found = [estimate(quantifier, summary, level, options, drift).take(rows[rows >= 0])]
     if (rows < 0).any():
         found.append(estimate(quantifier, some, level, options, drift).take(rows < 0))
-    return united([part for part in found if len(part)], some.keys)
+    return concatenate([part for part in found if len(part)], some.keys)
 
 
 def estimate_block(
@@ -110,12 +110,12 @@ def estimate_block(
     block: int,
     context: Any = None,
 ) -> tuple[Estimates, int]:
-    """Return the estimates of one block of samples, and how many of them did not converge.
+    """Return the estimates of a block of samples, and the number not converged.
 
     Whoever estimates the numbered blocks of a summary one by one, here or elsewhere, gets what :func:`estimate` gives;
     see :func:`ordinalq.samples.summary.blocks`. `context` is the common offset of all of them, see :func:`drift_of`.
     """
-    # Methods that collect nothing need not know of a context.
+    # Methods that collect nothing do not need a context.
     more = {} if context is None else {"context": context}
     found = quantifier.infer(summary, options, level, block, **more)
     estimates = Estimates(
@@ -146,7 +146,7 @@ def estimate_block(
 
 
 def drift_of(quantifier: FittedQuantifier, summary: Summary, drift: Any = "auto") -> Drift | None:
-    """Return the common offset of all summarized samples from the training groups, None if there is none.
+    """Return the common offset of all samples from the training groups, or None.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def drift_of(quantifier: FittedQuantifier, summary: Summary, drift: Any = "auto"
 
 
 def is_wanted(quantifier: FittedQuantifier, drift: Any) -> bool:
-    """Return whether an offset is to be found, or is given; raise an error if it cannot be."""
+    """Return whether a common offset is found or given; raise if impossible."""
     if drift is None or (isinstance(drift, str) and drift == "auto"):
         return drift is not None and quantifier.traits.has_group_model
     if not isinstance(drift, Drift):
@@ -186,7 +186,7 @@ def is_wanted(quantifier: FittedQuantifier, drift: Any) -> bool:
 
 
 def settle(quantifier: FittedQuantifier, sums: Any, drift: Any) -> Drift | None:
-    """Return the common offset from the sums over all samples, and warn if the labels are not a random draw."""
+    """Return the common offset from sums over all samples; warn about labels."""
     if sums is None:
         return None
     found: Drift | None = quantifier.find_drift(sums, None if isinstance(drift, str) else float(drift))
@@ -209,7 +209,7 @@ def _check_summary(quantifier: FittedQuantifier, summary: Summary) -> None:
 
 
 def group_quantifier(quantifier: Q, stacklevel: int = 3) -> Q:
-    """Return the quantifier that estimates groups, and warn if it has not learned how groups differ."""
+    """Return the quantifier for groups, and warn if it was fitted without groups."""
     found: Q = quantifier.for_groups()
     if not learned_groups(found):
         effect = getattr(found, "group_effect", None)
@@ -227,7 +227,7 @@ def group_quantifier(quantifier: Q, stacklevel: int = 3) -> Q:
 
 
 def group_samples(groups: Any, n_items: int) -> Samples:
-    """Return the samples that `groups` stands for: one value per item, Samples, or None for all items as one."""
+    """Return the samples of `groups`: one value per item, Samples, or None."""
     if groups is None:
         return Samples.whole(n_items)
     if isinstance(groups, Samples):
@@ -253,19 +253,19 @@ def select(
     min_items: int | None = None,
     drift: Drift | None = None,
 ) -> tuple[Summary, Index]:
-    """Return the groups that matter in order, and the items of all others as one more group, the last.
+    """Return the largest groups in order, and all others as one last group.
 
     The positions (k,) of these groups among all groups are returned, too; -1 for the others.
 
-    What is said of the others is an estimate of its own, from all their items. Where there is such a group the keys are
+    The row of the others is a separate estimate from all their items. If there is such a group, the keys are
     text, since its own, "(other)", is.
 
-    Groups with most "items", the highest "mean" class or the largest share of a class come first, as `sort` says; None
-    keeps the order, but stands for "items" where only the `top` are wanted. Groups with fewer than `min_items` are
+    Groups with most "items", the highest "mean" class or the largest share of a class come first, depending on `sort`;
+    None keeps the order, but stands for "items" where only the `top` are wanted. Groups with fewer than `min_items` are
     among the others. `drift` is the common offset of all groups.
     """
     if summary.keys is None:
-        raise ValueError("sort, top and min_items are for groups, but the summary has none.")
+        raise ValueError("sort, top and min_items need a summary of groups.")
     sort = "items" if sort is None and top is not None else sort
     order = np.arange(len(summary))
     if sort is not None:
@@ -288,12 +288,14 @@ def _with_others(keys: Keys) -> Keys:
     import pandas as pd
 
     if OTHER in keys.labels():
-        raise ValueError(f"a group is already called {OTHER!r}, the name for all others together: rename it.")
+        raise ValueError(
+            f"{OTHER!r} must not be the name of a group: it is used for all others together. Rename the group."
+        )
     columns: list[Column] = []
     for column in keys.columns:
         pairs = zip(column.tolist(), column.labels(), strict=True)
         words = [None if value is None else label for value, label in pairs]
-        # The first column says it.
+        # The first column has the name.
         last = "" if columns else OTHER
         columns.append(Column(pd.Index([*words, last], dtype=object), column.name))
     return Keys(columns)

@@ -1,4 +1,4 @@
-"""Where estimates come from: the model, the version, and the assumptions that were used."""
+"""Origin of estimates: model, version and assumptions."""
 
 import hashlib
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ DIGITS, SHORT = 16, 8
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where estimates come from.
+    """Origin of estimates: model, version and assumptions.
 
     Attributes
     ----------
@@ -72,11 +72,11 @@ PARTS, ASSUMED = "parts of groups by", "are assumed to differ like the training 
 
 
 def assumed_groups(trained: tuple[str, ...], keys: Keys | None, *, learned_parts: bool = False) -> str:
-    """Return what is assumed of groups with these keys by a model that was trained with groups by some columns.
+    """Return the assumption about groups with these keys for a group model.
 
     With `learned_parts`, the training groups had parts.
     """
-    asked = () if keys is None else tuple(keys.names)
+    columns = () if keys is None else tuple(keys.names)
     if groups_of_parts(keys, trained) is not None:
         of = ", ".join(trained)
         if learned_parts:
@@ -85,15 +85,15 @@ def assumed_groups(trained: tuple[str, ...], keys: Keys | None, *, learned_parts
             f"{PARTS} {of}, which share the effect of their group; if they are compared, the items of a "
             f"class are assumed to have the same features in all parts of a {of}"
         )
-    if not asked or not trained or set(asked) == set(trained) or UNNAMED in (*asked, *trained):
+    if not columns or not trained or set(columns) == set(trained) or UNNAMED in (*columns, *trained):
         return "drawn like the training groups, from which the model has learned how groups differ"
-    return f"groups by {', '.join(asked)} {ASSUMED} {', '.join(trained)}"
+    return f"groups by {', '.join(columns)} {ASSUMED} {', '.join(trained)}"
 
 
 def provenance_of(
     quantifier: FittedQuantifier, estimand: str, level: float | None, *, keys: Keys | None = None
 ) -> Provenance:
-    """Return where estimates of samples, or of groups, come from, before labels are used."""
+    """Return the provenance of estimates of samples or groups, before labels."""
     effect = getattr(quantifier, "group_effect", None) if quantifier.traits.has_group_model else None
     if learned_groups(quantifier):
         of_groups = _predictor(quantifier)
@@ -113,7 +113,7 @@ def provenance_of(
 
 
 def assumed_drift(drift: Drift, *, is_earlier: bool = False) -> str:
-    """Return what is assumed of a common offset of all groups, which may be that of an earlier table."""
+    """Return the assumption about a common offset of all groups."""
     seen = f"found from {drift.n_groups:,} groups and {drift.n_labelled:,} labels, p = {drift.p_value:.2g}"
     offset = "the common offset of an earlier table" if is_earlier else "a common offset"
     if drift.is_stated:
@@ -122,7 +122,7 @@ def assumed_drift(drift: Drift, *, is_earlier: bool = False) -> str:
 
 
 def fitted_model(quantifier: FittedQuantifier) -> FittedQuantifier:
-    """Return the model that the user has fitted, if another one with a stated group effect answers for it."""
+    """Return the fitted model behind one with a stated group effect."""
     found: FittedQuantifier = getattr(quantifier, "answers_for_", quantifier)
     return found
 

@@ -1,11 +1,12 @@
-r"""Joint confidence regions: ellipsoids for the whole distribution of a sample, cut to the simplex.
+r"""Joint confidence regions: ellipsoids of a distribution, cut to the simplex.
 
 An interval holds for one class by itself. A region {p : (p - c)' S^+ (p - c) <= r^2} holds for all classes together, in
 the n - 1 directions in which prevalences can move; r^2 is the chi-square quantile with n - 1 degrees of freedom.
 
-* Methods on means with a matrix M: q - M p has covariance Omega, that of the items and of M, whatever the method makes
-  of it. c is the generalized least-squares solution, which may lie outside the simplex, and S its covariance. Estimates
-  on the edge of the simplex have replicates that hardly move: their covariance would give a region that is too small.
+* Methods on means with a matrix M: q - M p has covariance Omega, that of the items and of M, independent of what the
+  method makes of it. c is the generalized least-squares solution, which may lie outside the simplex, and S its
+  covariance. Estimates on the edge of the simplex have replicates that hardly move: their covariance would give a
+  region that is too small.
 * Other methods: c is the estimate. The correlations are those of its error covariance; each standard deviation is the
   larger of that of the covariance and of what the farther end of the interval implies.
 
@@ -69,7 +70,18 @@ class Region:
         return len(self.centre)
 
     def contains(self, p: Floats) -> Mask:
-        """Return which regions contain a distribution p (n,), or each its own of p (B, n); (B,)."""
+        """Return which regions, (B,), contain p (n,) or their row of p (B, n).
+
+        Parameters
+        ----------
+        p : array-like (n,) or (B, n)
+            Distributions.
+
+        Returns
+        -------
+        ndarray of bool (B,)
+            Whether each region contains its distribution.
+        """
         p = np.asarray(p, dtype=np.float64)
         n = self.centre.shape[1]
         if p.shape not in ((n,), self.centre.shape):
@@ -79,7 +91,18 @@ class Region:
         return np.asarray(self.squared_distance(p) <= self.radius2)
 
     def squared_distance(self, p: Floats) -> Floats:
-        """Return the squared Mahalanobis distance of p, (n,) or (..., B, n), from the centres, (..., B)."""
+        """Return squared Mahalanobis distances (..., B) of p from the centres.
+
+        Parameters
+        ----------
+        p : array-like (n,) or (B, n)
+            Distributions.
+
+        Returns
+        -------
+        ndarray (..., B)
+            Squared distances.
+        """
         size, axes = self.axes()
         along = np.einsum("...bi,bij->...bj", np.broadcast_to(p, np.broadcast_shapes(p.shape, self.centre.shape))
                           - self.centre, axes)  # fmt: skip
@@ -92,10 +115,24 @@ class Region:
         return np.maximum(size, np.finfo(float).tiny), U @ V
 
     def volume_ratio(self, n_draws: int = 20_000, random_state: int = 0) -> Floats:
-        """Return the volume of each region over that of its Bonferroni box, both cut to the simplex, (B,).
+        """Return the volume of each region over that of its Bonferroni box, (B,).
+
+        Both are cut to the simplex.
 
         Volumes are found by drawing points: of the ellipsoid and of the box, or of the whole simplex if more of these
         are in both. NaN if no point is.
+
+        Parameters
+        ----------
+        n_draws : int, default=20000
+            Number of random points.
+        random_state : int, default=0
+            Random seed.
+
+        Returns
+        -------
+        ndarray (B,)
+            Ratios of volumes.
         """
         rng = check_random_state(random_state)
         n = self.centre.shape[1]
@@ -124,13 +161,13 @@ class Region:
 
 
 def _larger(*proposals: tuple[float, Mask]) -> float:
-    """Return the log volume of a set from log volumes and hits of points drawn in larger sets: by those hit most."""
+    """Return the log volume of a set from draws in larger sets."""
     volume, hits = max(proposals, key=lambda one: int(one[1].sum()))
     return float(volume + np.log(hits.mean())) if hits.any() else np.nan
 
 
 def directions(n: int) -> Floats:
-    """Return orthonormal directions in which prevalences of n classes can move, (n, n - 1)."""
+    """Return orthonormal directions (n, n - 1) tangent to the simplex."""
     return np.asarray(np.linalg.svd(np.ones((1, n)))[2][1:].T)
 
 
@@ -143,7 +180,7 @@ def joint_region(
     level: float,
     ellipsoids: Ellipsoids | None = None,
 ) -> Region:
-    """Return regions around estimates P (B, n) of samples of N items (B,), from their covariances and bounds.
+    """Return regions around estimates P (B, n) of samples of N items (B,).
 
     `ellipsoids` takes their place in rows that are not NaN.
     """
@@ -169,7 +206,7 @@ def joint_region(
 
 
 class _Moments(NamedTuple):
-    """Class means M (d, n), covariances C (n, d, d) within classes, and items (n,) that each class is worth."""
+    """Class means M (d, n), covariances C (n, d, d), effective items (n,)."""
 
     M: Floats
     C: Floats
@@ -177,7 +214,9 @@ class _Moments(NamedTuple):
 
 
 def ellipsoids_of_means(quantifier: FittedQuantifier, summary: Summary, P: Floats, estimand: str) -> Ellipsoids | None:
-    """Return the solutions of q = M p by generalized least squares and their covariances; None without M.
+    """Return generalized least-squares solutions of q = M p, with covariances.
+
+    None without M.
 
     P (B, n) are estimates, for the covariance of q - M p: Omega = sum_i (p_i / N + p_i^2 / n_i) C_i, with the group
     effect on the representation if it is known, and M (diag p - p p') M' / N more for a population.

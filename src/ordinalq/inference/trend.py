@@ -31,7 +31,7 @@ NEARLY_ONE = 1 - 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trend:
-    """Change over time in K series of groups, such as those of several products month by month.
+    """Change over time in K series of groups, such as products by month.
 
     One test per series decides whether its distribution changes. It combines three tests: of a steady rise or fall of
     the mean class, of a single outlying period, and of all other differences. A series changes if one of them is
@@ -110,7 +110,7 @@ class Trend:
         return len(self.rows)
 
     def frame(self) -> Any:
-        """Return one row per series as a pandas frame: its keys, n_groups, and the fields above."""
+        """Return one row per series as a pandas frame."""
         import pandas as pd
 
         keys: dict[str, Any] = {} if self.series is None else dict(self.series.frame())
@@ -138,9 +138,9 @@ class Trend:
     def sentences(self) -> list[str]:
         """Return one sentence per series with the result of its test."""
         names = [""] * len(self) if self.series is None else [f"{name}: " for name in self.series.labels()]
-        told = [self._sentence(k) for k in range(len(self))]
+        texts = [self._sentence(k) for k in range(len(self))]
         # Names stay as they are written.
-        return [name + text if name else text[0].upper() + text[1:] for name, text in zip(names, told, strict=True)]
+        return [name + text if name else text[0].upper() + text[1:] for name, text in zip(names, texts, strict=True)]
 
     def _sentence(self, k: int) -> str:
         p = self.p_value[k]
@@ -205,7 +205,7 @@ NUMBERS = (
 def of_series(
     keys: Keys | None, P: Floats, own: Floats, groups: Codes, linear: Floats, sampling: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the estimates (B, n) by which groups of series are tested, and their covariances (B, n, n).
+    """Return the estimates (B, n) and covariances (B, n, n) for tests of series.
 
     These are `linear` and `sampling` for series of parts of one of the groups (B,), and P and `own` for others. A
     series with a part that rests on its labels alone, whose `linear` is NaN, is one of the others.
@@ -236,7 +236,9 @@ def trend_of(
     scale: Scale,
     tested: Floats | None = None,
 ) -> Trend:
-    """Return the trend of groups (B,) whose last column is the time; those without a time are left out.
+    """Return the trend of groups (B,) whose last column is the time.
+
+    Groups without a time are left out.
 
     P (B, n) are shares, `own` (B, n, n) covariances of what each error does not share with the others, sizes (B,)
     numbers of items; `level` and `estimand` are those of the intervals, and `scale` has the values of the classes. The
@@ -338,7 +340,7 @@ def _test(P: Floats, own: Floats, sizes: Floats, times: Counts, numbers: Floats)
     at, outlying, shift = _outlier(line, V[-1, -1], size)
     n_tests = 1 + (at >= 0) + (freedom > 1)
     if at >= 0 and _adjusted(outlying, n_tests) < LEVEL:
-        # The others have a slope of their own.
+        # The others have a separate slope.
         others = np.arange(T) != at
         line = _Line.of(X[others, -1], times[others], size[others], V[-1, -1])
     other = chdtrc(freedom - 1, max(chi2 - rise, 0)) if freedom > 1 else np.nan
@@ -349,12 +351,12 @@ def _test(P: Floats, own: Floats, sizes: Floats, times: Counts, numbers: Floats)
 
 
 def _adjusted(p: Any, n_tests: int) -> Any:
-    """Return p-values of one of several tests, adjusted for their number: 1 - (1 - p)^n."""
+    """Return p-values adjusted for the number of tests: 1 - (1 - p)^n."""
     return -np.expm1(n_tests * np.log1p(-np.minimum(p, NEARLY_ONE)))
 
 
 class _Line(NamedTuple):
-    """A line through T points: its slope, the error of it, residuals (T,) and the part of their size that it takes."""
+    """Line through T points: slope, its error, residuals (T,) and their scale."""
 
     slope: float
     error: float
@@ -363,7 +365,7 @@ class _Line(NamedTuple):
 
     @classmethod
     def of(cls, x: Floats, times: Counts, size: Floats, variance: float) -> "_Line":
-        """Fit points x (T,) with variances size times `variance` by weighted least squares."""
+        """Fit points x (T,) by least squares with variances size times `variance`."""
         weight = 1 / size
         t, d = times - weight @ times / weight.sum(), x - weight @ x / weight.sum()
         spread = float(weight @ t**2)
@@ -372,7 +374,7 @@ class _Line(NamedTuple):
 
 
 def _outlier(line: _Line, variance: float, size: Floats) -> tuple[int, float, float]:
-    """Return the period that is farthest from the line, the p-value that it is an outlier, and its distance.
+    """Return the period farthest from the line, its p-value and distance.
 
     Residuals (T,) have the variances `variance` (size - fitted), (T,). If the other periods scatter more than that, the
     outlier is compared with their scatter. The distance is that from the line of the other periods. A period that
@@ -394,7 +396,7 @@ def _outlier(line: _Line, variance: float, size: Floats) -> tuple[int, float, fl
 
 
 def _common_shape(own: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return W (n, n) and s (T,) whose s_t W are nearest to covariances `own` (T, n, n) of groups of N items (T,)."""
+    """Return W (n, n) and s (T,) with s_t W nearest to covariances `own` (T, n, n)."""
     # Imported here because it takes long to load.
     from scipy.optimize import nnls
 

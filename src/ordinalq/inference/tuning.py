@@ -52,12 +52,12 @@ SAMPLE_SIZE = 1000
 SEED = 0
 # Parts of the training groups: with as many, M of the others is nearly M of all.
 FOLDS = 12
-# Fewer groups of enough items are no ground for a choice.
+# With fewer groups of enough items, the strength is not chosen on groups.
 MIN_GROUPS = 3
 
 
 class Split(NamedTuple):
-    """Items that M comes from (N,), samples of known prevalences (B, n), and how much each of them counts (B,)."""
+    """Items for M (N,), samples of known prevalences (B, n), and weights (B,)."""
 
     for_means: Mask
     samples: Samples
@@ -71,7 +71,7 @@ class Split(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """What a strength is chosen on: in words, the typical size of a sample, and the splits."""
+    """Basis of the choice of a strength: text, typical sample size and splits."""
 
     source: str
     sample_size: int
@@ -86,7 +86,9 @@ class Ground(NamedTuple):
 
 
 def ground(auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, *, few: bool = False) -> Ground:
-    """Return what a strength is chosen on, as `auto` says: held-out items with codes and perhaps training groups (N,).
+    """Return the basis of the choice of a strength, as `auto` defines it.
+
+    Held-out items have codes and possibly training groups (N,).
 
     Only those of the pool (k,) may enter M and samples; where each sample takes long, `few` have to do.
     """
@@ -98,7 +100,7 @@ def ground(auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, 
                 "groups", int(np.median(sizes[sizes >= auto.min_items])), _by_group(auto, codes, groups, pool)
             )
         warnings.warn(
-            f"only {n_large} training groups have {auto.min_items} items or more, too few to choose a strength on: "
+            f"only {n_large} training groups have {auto.min_items} items or more, too few to choose the strength: "
             "it was chosen on smooth samples of all items, as without groups.",
             stacklevel=2,
         )
@@ -108,7 +110,7 @@ def ground(auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, 
     for number, third in enumerate(thirds(codes, pool, few=few)):
         protocol: Protocol
         if auto.prevalences is None:
-            # So many APP samples that their smoothest fifth are as many as asked for.
+            # So many APP samples that their smoothest fifth are as many as needed.
             protocol = APPOQ(FRACTION, int(draws / FRACTION), size, small_pool="replace", random_state=SEED + number)
         else:
             vectors = np.asarray(auto.prevalences, dtype=np.float64)
@@ -127,7 +129,7 @@ def _with_shares(groups: Samples, codes: Codes, weights: Weights) -> Samples:
 
 
 def _within_classes(drawn: Samples, codes: Codes, weights: Weights) -> Samples:
-    """Return samples whose items have weights that sum, in each class, to the number of its items: prevalences stay."""
+    """Return samples whose item weights keep the class prevalences."""
     n = int(codes.max()) + 1
     cell = np.repeat(np.arange(len(drawn)), drawn.sizes) * n + codes[drawn.items]
     w = weights.values[drawn.items]  # noqa: PD011 - an attribute of Weights
@@ -144,7 +146,10 @@ def _of(drawn: Samples, pool: Codes, n_items: int) -> Samples:
 
 
 def thirds(codes: Codes, pool: Codes, *, few: bool = False) -> Iterator[Mask]:
-    """Yield masks (N,) of random thirds of the items `pool`, with at least two items of each class that has them."""
+    """Yield masks (N,) of random thirds of the items `pool`.
+
+    Each has at least two items of each class that has them.
+    """
     rng = np.random.default_rng(SEED)
     counts = np.bincount(codes[pool])
     wanted = np.minimum(counts, np.maximum(2, -(-counts // 3)))
@@ -159,7 +164,7 @@ def thirds(codes: Codes, pool: Codes, *, few: bool = False) -> Iterator[Mask]:
 
 
 def _by_group(auto: AutoStrength, codes: Codes, groups: Codes, pool: Codes) -> list[Split]:
-    """Return the training groups of enough items in folds, each with the items of all other folds for M."""
+    """Return training groups of enough items in folds, with other items for M."""
     sizes, n = np.bincount(groups[pool]), int(codes.max()) + 1
     n_folds = min(FOLDS, int((sizes >= auto.min_items).sum()))
     # Sorted by size and dealt out: every fold gets large and small ones.
@@ -194,7 +199,7 @@ SAMPLES = {
 
 
 class Trial(NamedTuple):
-    """A quantifier, fitted on some of the held-out items, samples of known prevalences (B, n), and weights (B,)."""
+    """Quantifier fitted on some held-out items, samples (B, n) and weights (B,)."""
 
     quantifier: FittedQuantifier
     summary: Summary
@@ -204,7 +209,7 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """How the strength of a regularizer was chosen.
+    """Record of the choice of the strength of a regularizer.
 
     Attributes
     ----------
@@ -241,7 +246,7 @@ class Tuning:
 
     @property
     def at_edge(self) -> bool:
-        """Whether it is the largest strength that was tried: more smoothing might have been better still."""
+        """Whether the largest strength was chosen: a larger one might be better."""
         return bool(self.value == self.values[-1])
 
     def to_dict(self) -> dict[str, Any]:
@@ -251,7 +256,7 @@ class Tuning:
         return found
 
     def table(self) -> "pd.DataFrame":
-        """Return the curve as a table: columns named after the parameter, then nmd and standard_error."""
+        """Return the curve as a table with the parameter, nmd and standard_error."""
         import pandas as pd
 
         columns = {self.parameter: self.values, "nmd": self.errors, "standard_error": self.standard_errors}
@@ -265,10 +270,10 @@ class Tuning:
 
 
 def tune(smoother: Smoother, trials: Iterable[Trial], unit: float = 1.0, source: str = "smooth") -> Tuning:
-    """Choose a strength of smoothing, relative to a unit, by the mean NMD over trials.
+    """Choose a strength of smoothing, relative to a unit, by mean NMD over trials.
 
-    The smoother says where to begin, and how far one may go. All trials are kept in memory, since every strength goes
-    through all of them; their source is told, see :class:`Tuning`.
+    The smoother defines the first strength and the largest one. All trials are kept in memory, since every strength
+    goes through all of them; `source` describes them, see :class:`Tuning`.
     """
     trials = list(trials)
     share = np.array([trial.weights.sum() for trial in trials])
@@ -303,7 +308,7 @@ def tune(smoother: Smoother, trials: Iterable[Trial], unit: float = 1.0, source:
 
 
 def _widened(values: list[float], error: Callable[[float], float], low: float, high: float) -> list[float]:
-    """Return strengths (zero, then powers of a step) with more at an end, while that is clearly the best."""
+    """Return strengths with more at an end, while that is clearly the best."""
     while values[-1] * STEP <= high and error(values[-1]) < (1 - BETTER) * min(map(error, values[:-1])):
         values = [*values, values[-1] * STEP]
     while values[1] / STEP >= low and error(values[1]) < (1 - BETTER) * min(map(error, [0.0, *values[2:]])):
@@ -323,16 +328,16 @@ def _refined(values: list[float], error: Callable[[float], float]) -> list[float
 
 
 def warn_of(tuning: Tuning, p_train: Floats, samples: Iterable[Floats]) -> None:
-    """Warn where a choice is no good: at the edge of its grid, or on samples all smoother than the training items.
+    """Warn if a choice is at the edge of its grid or its samples are too smooth.
 
     The samples that it was made on have prevalences (B, n) each, the training items p_train (n,).
     """
     name = tuning.parameter
     if tuning.at_edge:
         warnings.warn(
-            f"{name}='auto' ended at {tuning.value:.3g}, the largest that was tried: the smoothest estimate is best. "
-            "Either the samples that it was chosen on are as smooth, or the scores tell too little of their classes: "
-            f"then take more training items, a better classifier or another method, or give {name} as a number.",
+            f"{name}='auto' ended at {tuning.value:.3g}, the largest value that was tried. "
+            "Either the samples that it was chosen on are as smooth, or the scores have too little information on the "
+            f"classes. Use more training items, a better classifier or another method, or pass {name} as a number.",
             stacklevel=2,
         )
     if tuning.source != "smooth" or tuning.value == 0:
@@ -341,7 +346,7 @@ def warn_of(tuning: Tuning, p_train: Floats, samples: Iterable[Floats]) -> None:
     if own > most:
         warnings.warn(
             f"{name}='auto' was chosen on samples with a jaggedness of at most {most:.2g}, and that of the training "
-            f"distribution is {own:.2g}: if yours are as jagged, smoothing may hurt. Fit with groups, give "
+            f"distribution is {own:.2g}: if your samples are as jagged, smoothing may add bias. Fit with groups, pass "
             f"{name}=AutoStrength(prevalences=...) with the distributions that you expect, or {name}=0.",
             stacklevel=2,
         )

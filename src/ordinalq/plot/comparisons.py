@@ -37,7 +37,7 @@ def trend(
     figure: Any = None,
     xlabel: str = "",
 ) -> AxesArray:
-    """Draw groups in their order: the mean class with a band of its intervals, and the shares of the classes.
+    """Draw groups in order: mean class with intervals, and class prevalences.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def trend(
 
 
 def _axis(names: Sequence[str]) -> tuple[Counts, list[str]]:
-    """Return the places of groups on an axis of time, and the names of all its places: periods without a group too."""
+    """Return positions of groups on a time axis, and the names of all periods."""
     found = numbered(names)
     if found is None:
         return np.arange(len(names)), list(names)
@@ -147,7 +147,7 @@ def _finish_means(ax: "Axes", xlabel: str, level: float | None, name: str) -> No
 
 
 def _stacked(ax: "Axes", x: Any, given: Distributions) -> None:
-    """Draw the shares of the classes one above the other, in per cent, with numbers where they fit."""
+    """Draw stacked class prevalences in percent, with numbers if they fit."""
     P = 100 * given.P / given.P.sum(axis=1, keepdims=True)
     shades, base = style.shades(len(given.classes)), np.zeros(len(P))
     for i, name in enumerate(given.classes):

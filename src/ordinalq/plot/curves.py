@@ -1,4 +1,4 @@
-"""Plots of errors, over the strength of a regularizer or over samples, and of response matrices."""
+"""Plots of errors over strength or samples, and of response matrices."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -34,7 +34,7 @@ def tau_path(
     label: str | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the error against the strength of the regularizer, with a separate place for tau = 0.
+    """Draw the error against the strength of the regularizer.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def _mark(ax: "Axes", x: Floats, y: Floats, i: int, *, alone: bool) -> None:
 
 
 def _tau_axis(ax: Any, x: Floats) -> None:
-    """Make the x axis logarithmic; a tau of zero, also one drawn before, is a decade left of the smallest other."""
+    """Make the x axis logarithmic, with zero a decade left of the smallest tau."""
     from matplotlib.ticker import NullLocator
 
     x = np.unique(np.concatenate([x, *(np.asarray(line.get_xdata(), dtype=np.float64) for line in ax.lines)]))
@@ -146,7 +146,7 @@ def error_by_shift(
     n_bins: int = 10,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the mean error of methods against the distance of samples from the training distribution.
+    """Draw mean errors against the distance from the training distribution.
 
     Samples are sorted by their distance, measured as the error is, and cut into bins with equal numbers of samples.
     Bands are two standard errors wide on each side.
@@ -200,7 +200,7 @@ def bias(
     classes: Sequence[Any] | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the differences between estimated and true prevalences of each class as boxes.
+    """Draw differences between estimated and true prevalences as boxes.
 
     A box reaches from the first to the third quartile of the samples, and its line is the median. Whiskers contain 95%
     of the samples.
@@ -264,7 +264,7 @@ DARK = 0.55
 def response_matrix(
     M: Values, classes: Sequence[Any] | None = None, bins: Sequence[Any] | None = None, ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw M as a heat map: one column per class, one row per observed bin, from the bottom up.
+    """Draw M as a heat map: one column per class, one row per observed bin.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def response_matrix(
 
 
 def _number(value: float) -> str:
-    """Return 0.07 as .07, and nothing where that would be .00: the colour says as much.
+    """Return 0.07 as .07, and nothing for .00.
 
     >>> _number(0.07), _number(0.001), _number(12.3)
     ('.07', '', '12')

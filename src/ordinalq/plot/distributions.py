@@ -1,4 +1,4 @@
-"""Plots of distributions: one, those of groups, and estimates against the true values."""
+"""Plots of distributions: one, those of groups, and estimates against truth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ OF_ROWS = ("P", "groups", "lower", "upper", "truth", "n_items", "means", "fit")
 
 @dataclass(frozen=True)
 class Distributions:
-    """B distributions ``P`` (B, n), names of their ``classes`` and ``groups``, and what else is known of them.
+    """B distributions ``P`` (B, n) with names of classes and groups.
 
     ``lower``, ``upper`` and ``truth`` are (B, n), ``n_items`` is (B,), ``means`` are the labels of the mean
     class of each, ``class_values`` (n,) are those of the estimates, ``fit`` has "doubtful" or "bad" for those that are
@@ -69,7 +69,7 @@ class Distributions:
         return 1.06 * highest if highest > 0 else 1.0
 
     def largest(self, k: int) -> "Distributions":
-        """Return k of them in their order: those with most items, or the first where these are not known."""
+        """Return k of them in order: those with most items, or the first."""
         rows = np.arange(len(self.P))
         if self.n_items is not None and k < len(rows):
             rows = np.sort(np.argsort(-self.n_items, kind="stable")[:k])
@@ -98,7 +98,7 @@ def distributions(
     level: float | None = None,
     one: bool = False,
 ) -> Distributions:
-    """Return the arguments given under `name` and with it, checked; what is None is taken from the estimates.
+    """Return the validated arguments; None is replaced by values of the estimates.
 
     With `one`, the shape of a single distribution is (n,) or (1, n).
     """
@@ -136,8 +136,8 @@ def distributions(
         raise ValueError(f"n_items must be one number per group, {len(P)}, got shape {np.shape(n_items)}.")
     sizes = None if n_items is None else array("n_items", n_items)
     titles, labels = names("names", groups, len(P)), names("classes", classes, P.shape[1])
-    told: dict[str, Any] = {**others, "means": means, "class_values": values, "fit": fit}
-    return Distributions(P, labels, titles, n_items=sizes, level=level, **told)
+    fields: dict[str, Any] = {**others, "means": means, "class_values": values, "fit": fit}
+    return Distributions(P, labels, titles, n_items=sizes, level=level, **fields)
 
 
 def _means(estimates: "Estimates") -> list[str]:
@@ -152,8 +152,8 @@ def _vectors(name: str, value: Any) -> Floats:
     """Return distributions (B, n); one may have the shape (n,)."""
     if hasattr(value, "columns"):
         raise TypeError(
-            f"{name} must be estimates or an array, got a {type(value).__name__}, whose columns may be anything: give "
-            "the estimates themselves, or the columns of the classes as an array."
+            f"{name} must be estimates or an array, got a {type(value).__name__}, whose columns are unknown. "
+            "Pass the estimates, or the columns of the classes as an array."
         )
     return np.atleast_2d(check_vectors(name, value, min_classes=2))
 
@@ -259,9 +259,11 @@ def distribution(
     edges: Values | None = None,
     log: bool = False,
 ) -> "Axes":
-    """Draw one distribution over ordered classes as bars, with intervals and the true values if they are known.
+    """Draw one distribution over ordered classes as bars.
 
-    Numbers stand above the bars if there are at most 12; the mean class of estimates is told with its interval.
+    Intervals and true values are drawn if given.
+
+    Numbers stand above the bars if there are at most 12; the title has the mean class of estimates with its interval.
 
     Parameters
     ----------
@@ -311,20 +313,20 @@ def distribution(
     if given.are_shares and not log:
         style.percent_axis(ax)
     mean = "" if given.means is None or edges is not None else f"{given.scale.name} {given.means[0]}"
-    told = "\n".join(filter(None, [plain(title), mean, WARNING if given.is_marked[0] else ""]))
+    heading = "\n".join(filter(None, [plain(title), mean, WARNING if given.is_marked[0] else ""]))
     if len(legend) > 1:
         # Above the axes: the bars of an unknown distribution may be high anywhere.
         place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
-        place |= {"title": told or None, "alignment": "left"}
+        place |= {"title": heading or None, "alignment": "left"}
         box = ax.legend(list(legend.values()), list(legend), ncols=3, frameon=False, **place)
         style.literal([box.get_title()])
-    elif told:
-        style.literal([ax.set_title(told, loc="left", fontsize="medium")])
+    elif heading:
+        style.literal([ax.set_title(heading, loc="left", fontsize="medium")])
     return ax
 
 
 def _numbers(ax: "Axes", given: Distributions) -> None:
-    """Write the values above the bars, or above what is drawn over them, if they are few."""
+    """Write the values above the bars if they are few."""
     if len(given.classes) > MOST_NUMBERS:
         return
     tops = np.max([V[0] for V in (given.P, given.upper, given.truth) if V is not None], axis=0)
@@ -431,7 +433,7 @@ def estimate_against_truth(
     ax: "Axes | None" = None,
     panels: bool = False,
 ) -> Any:
-    """Draw the estimated against the true shares of every class: right estimates lie on the diagonal.
+    """Draw the estimated against the true prevalences of every class.
 
     More than 3000 points are counted in hexagons instead of being drawn one by one.
 
@@ -537,7 +539,7 @@ def _quantity(given: Distributions) -> str:
 
 
 def _n_columns(k: int) -> int:
-    """Return a number of columns for k panels: about as many rows, with few places left empty."""
+    """Return a number of columns for k panels: about as many as rows."""
     square = int(np.ceil(np.sqrt(k)))
     return k if k <= 3 else min(range(square, square + 2), key=lambda c: (-k % c, c))
 
@@ -559,7 +561,7 @@ def _titles(given: Distributions, width: float) -> list[str]:
 
 
 def _name_groups(figure: Any, xlabel: str, shown: int, total: int, which: str, *, warns: bool) -> None:
-    """Write the quantity, the number of groups not shown and the meaning of marks below the figure."""
+    """Write quantity, number of hidden groups and meaning of marks below the figure."""
     part = f"the {which} {shown} of {total:,} groups, in their order" if shown < total else ""
     first = f"{xlabel} ({part})" if xlabel and part else xlabel or part
     lines = [first, f"{MARK}{WARNING}" if warns else ""]
@@ -608,7 +610,7 @@ N_POINTS = 200
 def region(
     found: Region, names: Sequence[Any] | None = None, truth: Values | None = None, ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw joint regions of distributions over three classes in a triangle whose corners are the classes.
+    """Draw joint regions of distributions over three classes in a triangle.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def is_dark() -> bool:
 
 
 def ink() -> str:
-    """Return the colour of words and intervals, which stands out from the background and from bars."""
+    """Return the colour of text and intervals on the background and on bars."""
     return DARK_INK if is_dark() else INK
 
 
@@ -147,7 +147,7 @@ def literal(texts: Iterable["Text"]) -> None:
 def name_classes(
     ax: "Axes", names: Sequence[str], *, size: str = "medium", width: float | None = None, upright: bool = False
 ) -> None:
-    """Write the names of the classes below the axes, slanted where they would touch, and not all if they are many."""
+    """Write class names below the axes, slanted or thinned out if they are many."""
     step = -(-len(names) // MAX_NAMES)
     shown = [cut(name, NAME_LENGTH) for name in names[::step]]
     if width is None:
@@ -162,13 +162,13 @@ def name_classes(
 
 
 def name_height(names: Sequence[str], width: float, letter: float = LETTER, *, upright: bool = False) -> float:
-    """Return the height in inches of the names of classes below a figure of this width."""
+    """Return the height in inches of the names of classes below a figure."""
     angle = _angle(names, width, letter, upright)
     return 0.2 + letter * min(max(map(len, names)), NAME_LENGTH) * float(np.sin(np.radians(angle)))
 
 
 def _angle(names: Sequence[str], width: float, letter: float, upright: bool) -> int:
-    """Return by how many degrees names of classes must be turned to fit side by side into a width in inches."""
+    """Return the angle in degrees at which class names fit into a width in inches."""
     longest = max(map(len, names))
     # One letter is left free between names.
     room = width / len(names) / letter - 1
@@ -181,7 +181,7 @@ def _angle(names: Sequence[str], width: float, letter: float, upright: bool) -> 
 
 
 def number_axis(axis: "Axis", values: Iterable[float] = ()) -> None:
-    """Give an axis few plain numbers; make it logarithmic if the values span a factor of four."""
+    """Give an axis few plain numbers; logarithmic if values span a factor of four."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     low, high = min(values, default=0.0), max(values, default=0.0)

@@ -58,11 +58,11 @@ def spectrum(
     """
     counts, edges = np.asarray(unfolding.counts), unfolding.edges
     models = model if isinstance(model, Mapping) else {} if model is None else {"model": model}
-    beside = {name: array(name, value) for name, value in {"truth": truth, **models}.items() if value is not None}
-    for name, value in beside.items():
+    others = {name: array(name, value) for name, value in {"truth": truth, **models}.items() if value is not None}
+    for name, value in others.items():
         if value.shape != counts.shape:
             raise ValueError(f"{name} must be one number per bin, shape {counts.shape}, got shape {value.shape}.")
-    series = {"estimate": counts, "error": unfolding.error, **beside}
+    series = {"estimate": counts, "error": unfolding.error, **others}
     if bias:
         series["total"] = unfolding.total_error
     if unfolding.measurement.blocks is not None:
@@ -75,7 +75,7 @@ def spectrum(
         if edges is None or counts.ndim != 1:
             raise ValueError("density must be False without the edges of one axis.")
         series = {name: value / np.diff(edges) for name, value in series.items()}
-    drawn = [series["estimate"], *(series[name] for name in beside)]
+    drawn = [series["estimate"], *(series[name] for name in others)]
     shown = np.concatenate([value[value > 0] for value in drawn])
     if log is None:
         log = bool(len(shown) and shown.max() / shown.min() > DECADE)
@@ -128,9 +128,9 @@ def _ratios(ax: "Axes", series: dict[str, Floats], edges: Any, xlabel: str) -> N
     band: dict[str, Any] = {"baseline": 1 - wide, "fill": True, "color": style.bar(), "alpha": 0.6, "linewidth": 0}
     ax.stairs(1 + wide, x, **band)
     ax.errorbar(middle, np.ones_like(counts), series["error"] / safe, fmt="o", color=style.BLUE, markersize=3)
-    for name, look in _looks(series).items():
+    for name, look in _styles(series).items():
         ax.stairs(series[name] / safe, x, baseline=None, linewidth=1.8, **look)
-    lines = np.clip([series[name] / safe for name in _looks(series)] or [np.ones_like(counts)], 0.3, 2.0)
+    lines = np.clip([series[name] / safe for name in _styles(series)] or [np.ones_like(counts)], 0.3, 2.0)
     lowest, highest = min(np.nanmin(1 - wide), np.nanmin(lines)), max(np.nanmax(1 + wide), np.nanmax(lines))
     margin = 0.1 * (highest - lowest)
     ax.set_ylim(max(lowest - margin, -0.2), min(highest + margin, 3.0))
@@ -138,7 +138,7 @@ def _ratios(ax: "Axes", series: dict[str, Floats], edges: Any, xlabel: str) -> N
     _tidy(ax)
 
 
-def _looks(series: dict[str, Floats]) -> dict[str, dict[str, Any]]:
+def _styles(series: dict[str, Floats]) -> dict[str, dict[str, Any]]:
     """Return colours and dashes of truth and models."""
     looks: dict[str, dict[str, Any]] = {"truth": {"color": style.ORANGE, "linestyle": "-"}}
     others = [name for name in series if name not in ("estimate", "error", "total", "truth")]
@@ -150,7 +150,7 @@ def _looks(series: dict[str, Floats]) -> dict[str, dict[str, Any]]:
 
 
 def _tidy(ax: "Axes") -> None:
-    """Tidy the axes, unless a style such as those of mplhep asks for ticks on all sides."""
+    """Tidy the axes, unless a style has ticks on all sides."""
     from matplotlib import rcParams
 
     if not rcParams["xtick.top"]:
@@ -158,7 +158,7 @@ def _tidy(ax: "Axes") -> None:
 
 
 def _rows(series: dict[str, Floats], edges: Any, limits: Any, log_x: Any, labels: tuple[str, str]) -> Any:
-    """Draw a panel for each bin of the second axis of series (n1, n2); return the panels."""
+    """Draw a panel for each bin of the second axis of series (n1, n2)."""
     n, k = series["estimate"].shape
     columns = k if k <= 3 else int(np.ceil(np.sqrt(k)))
     rows = -(-k // columns)
@@ -182,7 +182,7 @@ def _steps(ax: "Axes", series: dict[str, Floats], edges: Any, limits: Any, log_x
     """Draw series (n,) by name: the estimate with its errors, truth and models."""
     counts = series["estimate"]
     x, middle, spread = _positions(len(counts), edges, log_x)
-    for name, look in _looks(series).items():
+    for name, look in _styles(series).items():
         ax.stairs(series[name], x, label=name, linewidth=2.0, baseline=None, zorder=2, **look)
     ax.stairs(counts, x, color=style.BLUE, linewidth=1.4, label="estimate", baseline=None, zorder=3)
     if "total" in series:
@@ -204,7 +204,7 @@ def _steps(ax: "Axes", series: dict[str, Floats], edges: Any, limits: Any, log_x
 def refolded(
     unfolding: Any, *, edges: Any = None, log: bool | None = None, log_x: bool | None = None, xlabel: str = ""
 ) -> Any:
-    """Draw observed counts with those that the estimate predicts, and their ratio below.
+    """Draw observed counts with those that the estimate predicts, and their ratio.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def response(
     ylabel: str = "observed",
     ax: "Axes | None" = None,
 ) -> Any:
-    """Draw the response with acceptance over the edges of its bins: the probability to be observed in each bin.
+    """Draw the response with acceptance over the edges of its bins.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def _matrix(
 
 
 def strength_scan(scan: Any, ax: "Axes | None" = None) -> "Axes":
-    """Draw what a rule saw: its criterion over the effective degrees of freedom, with the chosen strength.
+    """Draw the criterion of a rule over the degrees of freedom, with its choice.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ CHECKS = {
 
 
 def check(outcome: Any, ax: "Axes | None" = None) -> "Axes":
-    """Draw the outcome of a check of an unfolding: per bin, or per model before and after unfolding.
+    """Draw a check of an unfolding: per bin, or per model before and after.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""ACC and PACC, and their ordinal versions o-ACC and o-PACC. Paper: sec:CCandfamily and sec:OACCandOPACC."""
+"""ACC, PACC, o-ACC and o-PACC. Paper: sec:CCandfamily, sec:OACCandOPACC."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class ACC(LinearQuantifier):
 
 
 class PACC(LinearQuantifier):
-    """Probabilistic adjusted classify and count: min_p ||q - M p||^2 with f(x) = s(x).
+    """Probabilistic adjusted classify and count: min_p ||q - M p||^2, f(x) = s(x).
 
     Parameters
     ----------
@@ -81,7 +81,9 @@ class OACC(LinearQuantifier):
 
 
 class OPACC(LinearQuantifier):
-    """o-PACC: PACC plus Tikhonov regularization, min_p ||q - M p||^2 + tau/2 ||C p||^2 [eq:o-acc-loss].
+    """o-PACC: PACC plus Tikhonov regularization [eq:o-acc-loss].
+
+    Minimizes ||q - M p||^2 + tau/2 ||C p||^2.
 
     Parameters
     ----------

@@ -51,10 +51,10 @@ NOISE = 1e-12
 
 
 class LabelledRatios:
-    """Density ratios R (N, n) of labelled items, and their weights W (N, n) in the class means, M = F'W.
+    """Density ratios R (N, n) of labelled items, and weights W (N, n), M = F'W.
 
     `counts` (n,) are the items of each class, or what they are worth where they have weights, and `trust` (n,), lambda,
-    says how far its mean is its own.
+    is the part of its mean that comes from its own items.
     """
 
     def __init__(self, R: Floats, codes: Codes, weights: Weights | None = None) -> None:
@@ -79,14 +79,14 @@ class LabelledRatios:
         self.W = model + self.trust * (own - model)
 
     def at(self, p0: Floats) -> tuple[Floats, Floats]:
-        """Return M (n, n) and the covariances C (n, n, n) within the classes for one instrument p0 (n,)."""
+        """Return M (n, n) and within-class covariances (n, n, n) for instrument p0 (n,)."""
         F = self.R / (self.R @ p0)[:, None]
         M = F.T @ self.W
         C = np.array([(F.T * w) @ F for w in self.W.T])
         return M, C - M.T[:, :, None] * M.T[:, None, :]
 
     def at_each(self, P0: Floats, shares: Floats) -> tuple[Floats, Floats]:
-        """Return M (B, n, n) and sum_i a_i C_i (B, n, n) for instruments P0 (B, n) and their shares a (B, n)."""
+        """Return M (B, n, n) and sum_i a_i C_i (B, n, n) for instruments P0 (B, n)."""
         B, n = P0.shape
         upper = np.triu_indices(n)
         first, second = np.zeros((n * n, B)), np.zeros((len(upper[0]), B))
@@ -106,17 +106,17 @@ def error_shares(P: Floats, sizes: Floats, counts: Floats, trust: Floats) -> Flo
     """Return a_i = p_i / N + p_i^2 lambda_i / n_i, (B, n).
 
     q - M p has the covariance sum_i a_i C_i: the scatter of N items (B,) within their classes, with shares P (B, n),
-    and the error of M. This also says which f tells most about p, for any f has this covariance with its own C_i. In
+    and the error of M. This also determines the most informative f, for any f has this covariance with its own C_i. In
     the mixture of the classes with densities phi_i and shares a_i / sum a, f has the covariance M_i - mean f with the
     ratio of phi_i to the density of the mixture. So no function shows more of the differences between classes next to
     its variance there than these ratios do (Cauchy and Schwarz). That variance is sum_i a_i C_i / sum a plus the
-    scatter of the M_i, which adds the same to the error of p whatever f is: the best instrument is p0 = a / sum a.
+    scatter of the M_i, which adds the same to the error of p for every f: the best instrument is p0 = a / sum a.
     """
     return np.asarray(P / sizes[:, None] + P**2 * trust / counts)
 
 
 def thinned(codes: Codes, most: int) -> Codes:
-    """Return at most that many items, evenly spread, with equal numbers from all classes that have enough.
+    """Return at most that many items, evenly spread, balanced over classes.
 
     >>> thinned(np.array([0, 1, 0, 1, 0, 0, 0]), 5).tolist()
     [0, 1, 3, 4, 6]
@@ -137,7 +137,7 @@ def thinned(codes: Codes, most: int) -> Codes:
 
 # What is known of the shares of a population before a sample of it is seen: mixtures of Dirichlet distributions.
 #
-# A part of the mixture has a centre m, is worth nu items, and may be smooth:
+# A part of the mixture has a centre m, an effective sample size nu, and may be smooth:
 #
 #     ln prior(p) = sum_i k_i ln p_i - T/2 ||C p / 2||^2,    k = nu m,    C the second differences.
 #
@@ -148,7 +148,7 @@ def thinned(codes: Codes, most: int) -> Codes:
 # By how much a smooth prior multiplies the precision of second differences; under the uniform one their half has the
 # variance 3/2 / (n (n + 1)).
 SMOOTH = 4.0
-# Items that the training distribution is worth where it is expected.
+# Effective sample size of the training distribution if it is expected.
 STRENGTH = 1000.0
 # Weights of "anything", "smooth" and "as in training" where nothing is known.
 WEIGHTS = (0.4, 0.4, 0.2)
@@ -158,7 +158,7 @@ NAMES = ("any", "uniform", "smooth", "training")
 
 
 class Part(NamedTuple):
-    """A part of a prior: its centre (n,), the items nu that it is worth, its smoothness T and its weight."""
+    """Part of a prior: centre (n,), effective sample size nu, smoothness T, weight."""
 
     centre: Floats
     worth: float
@@ -174,7 +174,7 @@ class Prior:
 
     @classmethod
     def of(cls, prior: Any, p_train: Floats, strength: float | None = None) -> "Prior":
-        """Return the prior of that name, or with that centre; see :class:`ordinalq.AdjustedML`."""
+        """Return the prior by name or centre, see :class:`ordinalq.AdjustedML`."""
         n = len(p_train)
         uniform = Part(np.full(n, 1 / n), n)
         worth = STRENGTH if strength is None else strength
@@ -225,7 +225,7 @@ def _bends(n: int) -> Floats:
 
 
 def check_prior(prior: Any, strength: Any, n_classes: int) -> None:
-    """Raise an error unless the prior is a name or a distribution over n classes and the strength has a use."""
+    """Raise ValueError if prior or strength is not valid for n classes."""
     if isinstance(prior, str) or prior is None:
         if prior not in NAMES:
             raise ValueError(f"prior must be one of {', '.join(map(repr, NAMES))}, or a distribution, got {prior!r}.")
@@ -234,7 +234,7 @@ def check_prior(prior: Any, strength: Any, n_classes: int) -> None:
     if strength is not None:
         check_real("strength", strength, low=0, open_low=True)
         if isinstance(prior, str) and prior in ("uniform", "smooth"):
-            raise ValueError(f"strength must be None with prior={prior!r}, which has its own.")
+            raise ValueError(f"strength must be None with prior={prior!r}, which determines it.")
 
 
 # Shares given the mean q of a function of the items, by generalized least squares and a prior.
@@ -264,7 +264,9 @@ FARTHEST = 1e3
 
 
 class Observed(NamedTuple):
-    """What is seen of B samples: means Q (B, n), their matrices M (B, n, n) and covariances Omega (B, n, n).
+    """Observed means of B samples, with their matrices and covariances.
+
+    Means Q (B, n), matrices M (B, n, n) and covariances Omega (B, n, n).
 
     P0 (B, n) are the instruments, along which Omega has no variance and M p no slope.
     """
@@ -279,7 +281,7 @@ class Posterior(NamedTuple):
     """Shares of B samples, the mean over the parts of the prior that count.
 
     m problems were solved, one per sample and part that counts. For the shares of the sample itself, `of_sample` has
-    the covariance J of its deviation from the population, and J H (B, n, n), what q tells of it; else it is None.
+    the covariance J of its deviation from the population, and J H (B, n, n), its regression on q; else it is None.
     """
 
     solution: Solution  # shares (B, n); the worst of the parts in what concerns convergence
@@ -291,7 +293,7 @@ class Posterior(NamedTuple):
     of_sample: tuple[Floats, Floats] | None
 
     def covariances(self) -> Floats:
-        """Return the covariances of the errors, (B, n, n): inverse information along the simplex, and between parts."""
+        """Return error covariances (B, n, n): inverse information, and between parts."""
         E = self._along()
         apart = self.parts - self.solution.p[self.rows]
         if self.of_sample is not None:
@@ -308,7 +310,7 @@ class Posterior(NamedTuple):
         return np.asarray(inverse - total[:, :, None] * total[:, None, :] / total.sum(axis=1)[:, None, None])
 
     def moved(self, X: Floats) -> Floats:
-        """Return by how much the shares move where errors pull at those of the population by X (B, n, k)."""
+        """Return the change of prevalences if errors pull at them by X (B, n, k)."""
         by_part = np.matmul(self._along(), X[self.rows])
         change = np.add.reduceat(by_part * self.shares[:, None, None], _starts(self.rows))
         if self.of_sample is None:
@@ -318,7 +320,7 @@ class Posterior(NamedTuple):
 
 
 def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, estimand: str = "sample") -> Posterior:
-    """Return the shares of samples of N items (B,), or of the populations they come from; near `start` (B, n)."""
+    """Return prevalences of samples of N items (B,) or populations near `start`."""
     sizes = np.asarray(sizes, dtype=np.float64)
     J = multinomial(start) / sizes[:, None, None]
     G, g = whitened(_of_population(seen, J), sizes)
@@ -336,7 +338,7 @@ def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, est
     information[:, np.arange(n), np.arange(n)] += k / P**2
     of_sample = None
     if estimand == "sample":
-        # What q says of the deviation of the sample from its population.
+        # Regression on q of the deviation of the sample from its population.
         of_sample = J, np.matmul(J, H)
         rest = b[rows] - np.matmul(H[rows], P[:, :, None])[:, :, 0]
         P = clean(P + np.matmul(J[rows], rest[:, :, None])[:, :, 0])
@@ -352,13 +354,16 @@ def posterior(seen: Observed, prior: Prior, sizes: Floats, start: Floats, *, est
 
 
 def _of_population(seen: Observed, J: Floats) -> Observed:
-    """Return what is seen with the covariance of q - M p, for shares of samples that vary around p by J (B, n, n)."""
+    """Return the observation with the covariance of q - M p for populations.
+
+    Prevalences of samples vary around p by J (B, n, n).
+    """
     M = np.broadcast_to(seen.M, J.shape)
     return seen._replace(Omega=seen.Omega + np.matmul(np.matmul(M, J), M.transpose(0, 2, 1)))
 
 
 def pull(seen: Observed, sizes: Floats, P: Floats, D: Floats) -> Floats:
-    """Return M' Omega^-1 D (B, n, k): how errors D (B, n, k) of q pull at the shares, which are about P (B, n)."""
+    """Return M' Omega^-1 D (B, n, k), the pull of errors D of q on prevalences P."""
     n = P.shape[1]
     scale, R = _correlations(_of_population(seen, multinomial(P) / sizes[:, None, None]), sizes)
     both, _ = whiten(R, np.concatenate([seen.M, D], axis=2) / scale[:, :, None])
@@ -366,7 +371,9 @@ def pull(seen: Observed, sizes: Floats, P: Floats, D: Floats) -> Floats:
 
 
 def first_shares(Q: Floats, M: Floats, Omega: Floats, A: Floats) -> Floats:
-    """Return m + A M' (M A M' + Omega)^-1 (q - M m), cut to the simplex: the linear prediction around a uniform m.
+    """Return the linear prediction around a uniform m, cut to the simplex.
+
+    m + A M' (M A M' + Omega)^-1 (q - M m).
 
     For means Q (B, n) with one M and one Omega (n, n), and shares of covariance A (n, n); a product of matrices.
     """
@@ -382,7 +389,7 @@ def _starts(rows: Index) -> Index:
 
 
 def evidence(G: Floats, g: Floats, prior: Prior) -> Floats:
-    """Return the weights of the parts of the prior given whitened means g (B, n) with matrices G (B, n, n), (B, c)."""
+    """Return the weights (B, c) of the parts of the prior given whitened means."""
     found = np.tile(prior.log_weights, (len(g), 1))
     if found.shape[1] == 1:
         return np.ones_like(found)
@@ -398,7 +405,7 @@ def evidence(G: Floats, g: Floats, prior: Prior) -> Floats:
 
 
 def whitened(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return L^-1 M (B, n, n) and L^-1 q (B, n), with L L' = Omega, for samples of N items (B,)."""
+    """Return L^-1 M (B, n, n) and L^-1 q (B, n), with L L' = Omega."""
     scale, R = _correlations(seen, sizes)
     right = np.concatenate([np.broadcast_to(seen.M, R.shape), seen.Q[:, :, None]], axis=2) / scale[:, :, None]
     both = np.ascontiguousarray(whiten(R, right)[0])
@@ -406,10 +413,10 @@ def whitened(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
 
 
 def _correlations(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return scales (B, n) and the covariances (B, n, n) in these, regular, for samples of N items (B,)."""
+    """Return scales (B, n) and regular covariances (B, n, n) in these scales."""
     Q, M, Omega, P0 = seen
     n = Q.shape[1]
-    # Nobody asks for less than a thousandth of an item, and where f does not vary there is nothing to see.
+    # Less than a thousandth of an item does not matter, and an f that does not vary has no information.
     least = LEAST_SEEN / sizes[:, None] * np.abs(M).max(axis=2)
     scale = np.sqrt(np.einsum("bii->bi", Omega) + least**2)
     # Residuals have no part along p0: a variance there makes Omega regular and changes nothing else.
@@ -427,7 +434,9 @@ def _correlations(seen: Observed, sizes: Floats) -> tuple[Floats, Floats]:
 def normal_bounds(
     P: Floats, E: Floats, sizes: Floats, level: float, estimand: str, values: Floats | None = None
 ) -> Bounds:
-    """Return intervals of shares P (B, n), cumulated shares and mean class, whose errors have covariances E (B, n, n).
+    """Return normal intervals of prevalences P (B, n) with covariances E.
+
+    Also those of cumulated prevalences and the mean class.
 
     u'p lies within z sqrt(u'Eu) of its estimate, and where the shares are those of N items (B,), within half an item
     more.
@@ -445,13 +454,14 @@ PASS = 512
 
 
 class AdjustedML(Quantifier):
-    """Adjusted maximum likelihood: the score function of the likelihood, with class means measured on held-out items.
+    """Adjusted maximum likelihood with class means measured on held-out items.
 
-    Density ratios r(x) come from the posteriors, calibrated so that all classes count alike. Their likelihood has the
-    gradient mean f with f(x) = r(x) / (r(x).p0), which is as precise a summary of the items as there is, for shares
-    near p0. Its class means M and its covariance Omega are measured, so that errors of the posteriors do no harm; then
-    p = argmin 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p) over the simplex. Since M has errors, too, p0 is not the
-    first estimate of p itself: it has as much of each class as that class contributes to Omega. See docs/methods.md.
+    Density ratios r(x) come from the posteriors, calibrated so that all classes have the same weight. Their likelihood
+    has the gradient mean f with f(x) = r(x) / (r(x).p0), which is as precise a summary of the items as there is, for
+    shares near p0. Its class means M and its covariance Omega are measured, so that errors of the posteriors do no
+    harm; then p = argmin 1/2 (q - M p)' Omega^-1 (q - M p) - ln prior(p) over the simplex. Since M has errors, too, p0
+    is not the first estimate of p itself: it has as much of each class as that class contributes to Omega. See
+    docs/methods.md.
 
     With training groups, ``fit(X, y, groups=...)``, Omega includes the group effect D and the prior is learned from the
     groups: that is :class:`GroupBLP`, whose f, the posteriors, equals the instrument p0 = p_train up to units.
@@ -480,7 +490,7 @@ class AdjustedML(Quantifier):
     strength_ : float or None
         Number of items that the expected distribution is worth, if not the usual 1000.
     counts_, trust_ : ndarray (n,)
-        Held-out items of each class, and how far its mean rests on them alone.
+        Held-out items of each class, and the part of its mean that comes from them alone.
     M_ : ndarray (n, n)
         Class means of f for the instrument of all samples (of their first estimate).
     covariances_ : ndarray (n, n, n)
@@ -523,7 +533,7 @@ class AdjustedML(Quantifier):
         GroupBLP(group_effect=self.group_effect).check_parameters(n_classes)
 
     def learn(self, held_out: HeldOut) -> None:
-        """Fit the calibration and the class means for a common instrument, and the model of groups."""
+        """Fit calibration, class means of a common instrument, and group model."""
         counted = self.strength is None and isinstance(self.prior, str) and self.prior == "training"
         self.strength_ = held_out.n_training if counted else self.strength
         check_every_class(held_out.codes, self.classes_)
@@ -543,13 +553,13 @@ class AdjustedML(Quantifier):
         return model
 
     def name_groups(self, keys: Keys | None) -> None:
-        """Store the names of the columns of the training groups, also for the model of groups."""
+        """Store the names of the columns of the training groups."""
         super().name_groups(keys)
         if self.predictor_ is not None:
             self.predictor_.name_groups(keys)
 
     def for_groups(self) -> Quantifier:
-        """Return the model with the stated group effect if there were no training groups, else this quantifier."""
+        """Return the quantifier for groups: with a stated effect, or this one."""
         if self.group_effect is None or self.held_out_.learned_groups:
             return self
         model = self.held_out_.once(
@@ -588,7 +598,7 @@ class AdjustedML(Quantifier):
         return Solution.concatenate([found.solution for found in self._posteriors(summary, "sample", self.prior)])
 
     def collect(self, summary: Summary) -> Any:
-        """Return the sums that determine the common offset of all samples, if there is a model of groups."""
+        """Return the sums that determine the common offset of all samples, or None."""
         return None if self.predictor_ is None else self.predictor_.collect(summary)
 
     def find_drift(self, sums: Any, strength: float | None = None) -> Any:
@@ -603,7 +613,7 @@ class AdjustedML(Quantifier):
         block: int = 0,
         context: Any = None,
     ) -> Inference:
-        """Return estimates with bounds and covariances by the curvature of likelihood and prior.
+        """Return estimates with bounds and covariances from the curvature.
 
         Estimate and bounds belong to one posterior. Prevalences of populations use the prior "uniform" in place of
         "any": otherwise both sides of a comparison would be drawn to the training distribution, and to each other.
@@ -633,7 +643,7 @@ class AdjustedML(Quantifier):
             yield posterior(seen, expected, sizes, P, estimand=estimand)
 
     def _observed(self, summary: Summary, expected: Prior) -> Iterator[tuple[Observed, Floats, Floats]]:
-        """Yield what is seen of successive samples, near which shares (B, n) they are, and their sizes (B,)."""
+        """Yield observations of successive samples, prevalences (B, n) and sizes (B,)."""
         if self.traits.uses_sample_means:
             Q = summary.means
         else:
@@ -655,9 +665,9 @@ class AdjustedML(Quantifier):
             yield seen, P, sizes
 
     def _first(self, Q: Floats, sizes: Floats) -> Floats:
-        """Return shares (B, n) for instruments and covariances, by means Q (B, n) of the common f alone."""
+        """Return prevalences (B, n) from means Q (B, n) of the common f alone."""
         P = np.empty_like(Q)
-        # Samples of similar sizes are treated alike.
+        # Samples of similar sizes share one treatment.
         exponents = np.log2(sizes).round()
         p0, A = self._common(), Prior.of("uniform", self.p_train_).covariances()[0]
         for exponent in np.unique(exponents):
@@ -669,21 +679,21 @@ class AdjustedML(Quantifier):
         return _positive(P, sizes)
 
     def _at_common(self, Q: Floats, sizes: Floats, P: Floats) -> Observed:
-        """Return what is seen by means Q (B, n) of the common f; P (B, n) are the shares as far as known."""
+        """Return observations by means Q (B, n) of the common f, near P (B, n)."""
         Omega = np.tensordot(error_shares(P, sizes, self.counts_, self.trust_), self.covariances_, 1)
         return Observed(Q, np.broadcast_to(self.M_, Omega.shape), Omega, np.broadcast_to(self._common(), Q.shape))
 
 
 def _positive(P: Floats, sizes: Floats) -> Floats:
-    """Return shares (B, n) that rule out no class of samples of N items (B,): each has half an item."""
+    """Return prevalences (B, n) with at least half an item in each class."""
     return clean(np.maximum(P, 0.5 / sizes[:, None]))
 
 
 def _shared(method: AdjustedML, found: list[Posterior], sizes: Floats) -> Iterator[npt.NDArray[np.float32]]:
-    """Yield what errors of M do to the shares of successive samples of N items (B,), as factors (b, n, n^2).
+    """Yield factors (b, n, n^2) of the effect of errors of M on prevalences.
 
     Column i of M errs by delta_i with covariance lambda_i C_i / n_i, and q - M p by -sum_i p_i delta_i. The common
-    instrument stands for that of each sample: both see the same labelled items, nearly alike.
+    instrument stands for that of each sample: both use the same labelled items, nearly equally.
     """
     values, vectors = np.linalg.eigh(method.covariances_ * (method.trust_ / method.counts_)[:, None, None])
     roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]

@@ -14,18 +14,18 @@ from ordinalq.quantifiers.adjusted_ml import AdjustedML
 from ordinalq.quantifiers.base import TrainingGroups
 from ordinalq.samples.weights import Weights
 
-# Sizes of samples for which the expected error is told.
+# Sizes of samples for which the expected error is reported.
 SIZES = (100, 1000)
 
 
 @dataclass(frozen=True)
 class Training:
-    """What :class:`AutoQuantifier` chose, and how good it is.
+    """Choice of :class:`AutoQuantifier` and its expected errors.
 
     Attributes
     ----------
     budget, kind, method : str
-        As asked, what kind of items there are, and the name of the method.
+        The given budget, the kind of items, and the name of the method.
     reasons : tuple of str
         Why each part is there.
     weights : dict of str to float
@@ -54,9 +54,9 @@ class Training:
 
 
 class AutoQuantifier(AdjustedML):
-    """The default: adjusted maximum likelihood on a stack of regressors and classifiers that suits the items.
+    """Default method: adjusted maximum likelihood on a stack of models.
 
-    ``AutoQuantifier(budget=...)`` is ``AdjustedML(OrdinalStack(budget=...))`` that also says what was chosen and the
+    ``AutoQuantifier(budget=...)`` is ``AdjustedML(OrdinalStack(budget=...))`` that also reports what was chosen and the
     error to expect. The choice is a table, not a search: see docs/default.md. With training groups it learns how groups
     differ.
 
@@ -124,7 +124,7 @@ class AutoQuantifier(AdjustedML):
         super().check_parameters(n_classes)
 
     def _fit_items(self, X: Any, codes: Codes, groups: TrainingGroups | None, weights: Weights | None) -> None:
-        """Fit the stack on valid items and codes (N,), then the method on its held-out scores, and judge both."""
+        """Fit the stack on items and codes (N,), then the method, and estimate errors."""
         super()._fit_items(X, codes, groups, weights)
         stack: Any = self.classifier_
         method = AdjustedML(

@@ -19,7 +19,7 @@ from ordinalq.inference.bootstrap import ClassPools, Tilt, of_items, of_means
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.fit_test import score_checks
-from ordinalq.inference.group_model import effect_on_looks
+from ordinalq.inference.group_model import feature_effect
 from ordinalq.inference.intervals import infer_by_bootstrap, width_correction
 from ordinalq.inference.items import item_posteriors
 from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
@@ -119,6 +119,11 @@ class Quantifier(BaseEstimator, ABC):
             covariances. Items of weight zero are left out.
         weight_type : {"survey", "frequency"}, default="survey"
             Survey or simulation weights, whose effective sample size is (sum w)^2 / sum w^2, or numbers of items.
+
+        Returns
+        -------
+        Self
+            The fitted quantifier.
         """
         X, y, groups, w = _weighted(X, y, groups, sample_weight, weight_type)
         codes = self._start(y, classes, class_values)
@@ -134,6 +139,11 @@ class Quantifier(BaseEstimator, ABC):
         """Store the names of the columns of the training groups.
 
         New groups that have these columns and others are parts of groups, see docs/groups.md.
+
+        Parameters
+        ----------
+        keys : Keys or None
+            Names of the training groups.
         """
         self.group_columns_ = () if keys is None else tuple(keys.names)
 
@@ -165,10 +175,15 @@ class Quantifier(BaseEstimator, ABC):
             Value of each class, see :meth:`fit`.
         sample_weight, weight_type
             Weights of the items and their type, see :meth:`fit`.
+
+        Returns
+        -------
+        Self
+            The fitted quantifier.
         """
         if not self.traits.accepts_scores:
             raise TypeError(
-                f"{type(self).__name__} fits classifiers of its own and cannot be fitted on scores: use fit(X, y)."
+                f"{type(self).__name__} fits its own classifiers and cannot be fitted on scores. Use fit(X, y)."
             )
         # Attributes of an earlier fit on items would belong to another model.
         for name in ("classifier_", "n_features_in_", "feature_names_in_"):
@@ -185,7 +200,7 @@ class Quantifier(BaseEstimator, ABC):
         return self
 
     def fit_on(self, classifier: Any, y: Any, **how: Any) -> Self:
-        """Fit the quantifier on the held-out scores of a fitted classifier, which several methods can share.
+        """Fit on the held-out scores of a fitted classifier, shared by methods.
 
         Parameters
         ----------
@@ -197,6 +212,11 @@ class Quantifier(BaseEstimator, ABC):
             `classes`, `groups`, `class_values`, `sample_weight` and `weight_type`, see :meth:`fit`; as they were when
             the classifier was fitted.
 
+        Returns
+        -------
+        Self
+            The fitted quantifier.
+
         Examples
         --------
         >>> import ordinalq as oq
@@ -207,17 +227,25 @@ class Quantifier(BaseEstimator, ABC):
         [[0.7, 0.3, 0.0], [0.7, 0.3, 0.0]]
         """
         if self.traits.input_kind == "features":
-            raise TypeError(f"{type(self).__name__} works on features, not on scores: use fit(X, y).")
+            raise TypeError(f"{type(self).__name__} works on features, not on scores. Use fit(X, y).")
         shared = shared_scores(classifier, encode_labels(y, how.get("classes"))[0])
         if self.traits.needs_posteriors and not shared.gives_posteriors_:
-            raise TypeError(f"{type(self).__name__} needs class probabilities, but the classifier gives votes.")
+            raise TypeError(f"{type(self).__name__} needs class probabilities, got a classifier with votes only.")
         self.fit_scores(shared.held_out_scores_, y, **how)
         self.classifier_ = shared
         remember_features(self, classifier)
         return self
 
     def attach(self, classifier: Any, X: Any) -> None:
-        """Score new items by a classifier that was fitted on items X (N, ...), after `fit_scores`."""
+        """Use a classifier fitted on X (N, ...) for new items, after `fit_scores`.
+
+        Parameters
+        ----------
+        classifier : classifier
+            Fitted classifier.
+        X : array-like (N, ...)
+            Items that the classifier was fitted on.
+        """
         self.classifier_ = classifier
         check_items(self, X, reset=True)
 
@@ -228,7 +256,7 @@ class Quantifier(BaseEstimator, ABC):
         return codes
 
     def _fit_items(self, X: Any, codes: Codes, groups: "TrainingGroups | None", weights: Weights | None) -> None:
-        """Fit the classifier on valid items (N, ...) and codes (N,), then the quantifier on its held-out scores."""
+        """Fit the classifier on items and codes (N,), then the quantifier."""
         if self.traits.input_kind == "features":
             self._fit_held_out(X, codes, groups, weights)
             return
@@ -257,14 +285,14 @@ class Quantifier(BaseEstimator, ABC):
         self._store(self.learn(V) or V)
 
     def _store(self, V: HeldOut) -> None:
-        """Store the held-out items, with what their groups tell of the mean representation and of interval widths."""
+        """Store the held-out items, and statistics of their groups."""
         groups, V = V.groups, replace(V, groups=None, parts=None, learned_groups=V.groups is not None)
         self.held_out_ = V
         if groups is None or self.traits.has_group_model:
             return
-        D = effect_on_looks(self.group_features(V.S), V.codes, groups, V.weights)
+        D = feature_effect(self.group_features(V.S), V.codes, groups, V.weights)
         checks = score_checks(self)
-        C = None if checks is None else effect_on_looks(checks.values(V.S), V.codes, groups, V.weights)
+        C = None if checks is None else feature_effect(checks.values(V.S), V.codes, groups, V.weights)
         self.held_out_ = replace(V, group_covariance=D, check_covariance=C)
         correction = width_correction(self, V.S, V.codes, groups, V.weights)
         self.held_out_ = replace(self.held_out_, width_correction=correction)
@@ -277,16 +305,42 @@ class Quantifier(BaseEstimator, ABC):
     # Prediction
 
     def scores(self, X: Any) -> Floats:
-        """Return class scores, shape (N, n), or the features as floats for methods on features."""
+        """Return class scores (N, n), or features as floats.
+
+        Parameters
+        ----------
+        X : array-like (N, ...)
+            Items, one per row.
+
+        Returns
+        -------
+        ndarray (N, n) or (N, d)
+            Class scores or features of the items.
+        """
         check_is_fitted(self, "p_train_")
         if self.traits.input_kind == "scores" and not hasattr(self, "classifier_"):
-            raise NotFittedError(f"{type(self).__name__} was fitted on scores: use predict_scores, or fit it on items.")
+            raise NotFittedError(f"{type(self).__name__} was fitted on scores. Use predict_scores, or fit it on items.")
         X = check_items(self, X, reset=False)
         S: Floats = X if self.traits.input_kind == "features" else self.classifier_.predict_proba(X)
         return S
 
     def predict(self, X: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
-        """Estimate the class distribution of X as one sample, (n,); weights as in :meth:`predict_samples`."""
+        """Estimate the class distribution of X as one sample, (n,).
+
+        Parameters
+        ----------
+        X : array-like (N, ...)
+            Items, one per row.
+        sample_weight : array-like (N,), default=None
+            Weights of the items; None for equal weights.
+        weight_type : {'survey', 'frequency'}, default='survey'
+            Survey or simulation weights, or numbers of identical items.
+
+        Returns
+        -------
+        ndarray (n,)
+            Estimated class prevalences.
+        """
         S = self.scores(X)
         return np.asarray(self.predict_scores(S, Samples.whole(len(S)), sample_weight, weight_type)[0])
 
@@ -311,11 +365,47 @@ class Quantifier(BaseEstimator, ABC):
         return self.predict_scores(self.scores(X), samples, sample_weight, weight_type)
 
     def predict_scores(self, S: Any, samples: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
-        """Estimate the class distribution of each sample from the scores S (N, n) of the pool, (B, n)."""
+        """Estimate class distributions (B, n) of samples from scores S (N, n).
+
+        Parameters
+        ----------
+        S : array-like (N, n)
+            Class scores of the pool, or features (N, d) for methods on features.
+        samples : Samples or array-like of int (B, m)
+            Samples as positions of items in the pool.
+        sample_weight : array-like (N,), default=None
+            Weights of the items; None for equal weights.
+        weight_type : {'survey', 'frequency'}, default='survey'
+            Survey or simulation weights, or numbers of identical items.
+
+        Returns
+        -------
+        ndarray (B, n)
+            Estimated class prevalences of each sample.
+        """
         return distributions(self.solve_scores(S, samples, sample_weight, weight_type))
 
     def solve_scores(self, S: Any, samples: Any, sample_weight: Any = None, weight_type: str = "survey") -> Solution:
-        """Return the estimates of `predict_scores` with value, n_iter, converged and kkt, as a `Solution`."""
+        """Return the estimates of `predict_scores` as a `Solution`.
+
+        It also has value, n_iter, converged and kkt.
+
+        Parameters
+        ----------
+        S : array-like (N, n)
+            Class scores of the pool, or features (N, d) for methods on features.
+        samples : Samples or array-like of int (B, m)
+            Samples as positions of items in the pool.
+        sample_weight : array-like (N,), default=None
+            Weights of the items; None for equal weights.
+        weight_type : {'survey', 'frequency'}, default='survey'
+            Survey or simulation weights, or numbers of identical items.
+
+        Returns
+        -------
+        Solution
+            Estimates with value, n_iter, converged and kkt.
+        """
         if samples is None:
             raise TypeError("samples must be Samples or an integer array (B, m), got None.")
         how = {"sample_weight": sample_weight, "weight_type": weight_type}
@@ -370,7 +460,9 @@ class Quantifier(BaseEstimator, ABC):
         return replace(summary, totals=totals, exponent=exponent)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, weight_type: str = "survey") -> float:
-        """Return minus the mean NMD over 100 samples of the given items: for `cross_val_score` and `GridSearchCV`.
+        """Return minus the mean NMD over 100 samples of the items.
+
+        For `cross_val_score` and `GridSearchCV`.
 
         The samples have 100 items and uniformly drawn class distributions (APP, a fixed seed). Taken as one sample, the
         items would have the distribution of the training items, and methods that do not adjust would look best.
@@ -383,6 +475,11 @@ class Quantifier(BaseEstimator, ABC):
             Their labels; samples consist of the classes that occur.
         sample_weight, weight_type
             Weights of the items and their type, see :meth:`fit`.
+
+        Returns
+        -------
+        float
+            Minus the mean NMD; larger is better.
         """
         S = self.scores(X)
         weights, _ = in_usual_unit(Weights.of(sample_weight, weight_type, len(S)))
@@ -440,7 +537,7 @@ class Quantifier(BaseEstimator, ABC):
             ``frame()`` gives a table, one row per group.
         """
         if groups is None:
-            raise TypeError("groups must be one value per item, got None; predict takes all items as one sample.")
+            raise TypeError("groups must be one value per item, got None. Use predict for all items as one sample.")
         level = None if level is None else check_level(level)
         return self._for(groups)._estimate(
             X,
@@ -467,7 +564,7 @@ class Quantifier(BaseEstimator, ABC):
         sample_weight: Any = None,
         weight_type: str = "survey",
     ) -> Estimates:
-        """Estimate class distributions with intervals, by a bootstrap over the sample and over the held-out items.
+        """Estimate class distributions with bootstrap intervals.
 
         The intervals hold for each class, each cumulative prevalence and the mean class by itself. They
         include the bias of the method, unless ``IntervalOptions(bias=False)`` is given: see docs/uncertainty.md.
@@ -490,6 +587,11 @@ class Quantifier(BaseEstimator, ABC):
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight, weight_type
             Weights of the items and their type, see :meth:`predict_groups`.
+
+        Returns
+        -------
+        Estimates
+            Prevalences with the bounds of their intervals.
         """
         level = check_level(level)
         return self._for(groups)._estimate(
@@ -505,7 +607,7 @@ class Quantifier(BaseEstimator, ABC):
         )
 
     def predict_items(self, X: Any, groups: Any = None, *, labels: Any = None) -> Floats:
-        """Return the posterior probabilities of each item, given the estimated prevalences of its group.
+        """Return posteriors of each item given the prevalences of its group.
 
         A classifier's probabilities hold for the prevalences of the training items. Here they are calibrated and
         reweighted by the prevalences estimated for the item's group, for users who also sort or filter items.
@@ -558,7 +660,7 @@ class Quantifier(BaseEstimator, ABC):
         labels: Any = None,
         options: IntervalOptions | None = None,
     ) -> LabelsNeeded:
-        """Return how many items of each group to label, so that its interval is no wider than `width`.
+        """Return the number of labels for intervals of at most `width`.
 
         Parameters
         ----------
@@ -583,11 +685,11 @@ class Quantifier(BaseEstimator, ABC):
         return labels_needed(quantifier, summary, width, quantity, level=level, options=options)
 
     def diagnose(self, X: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
-        """Report how far the estimate of X as one sample can be trusted.
+        """Check fit, precision and smoothing of the estimate of X as one sample.
 
         Is the sample a mixture of the known classes at all (a chi-square test with p-value)? How precise can an
         estimate be, and how many items would it take? Which classes can hardly be distinguished, and does the
-        regularizer do anything? ``print`` gives a short text, ``to_dict()`` the values, ``plot()`` a picture of M.
+        regularizer do anything? ``print`` gives a short text, ``to_dict()`` the values, ``plot()`` a plot of M.
 
         Parameters
         ----------
@@ -595,12 +697,17 @@ class Quantifier(BaseEstimator, ABC):
             The items of the sample.
         sample_weight, weight_type
             Weights of the items and their type, see :meth:`predict_groups`.
+
+        Returns
+        -------
+        Diagnosis
+            Fit, precision and smoothing of the estimate.
         """
         summary = self.summarize(self.scores(X), sample_weight=sample_weight, weight_type=weight_type)
         return diagnose(self, summary)
 
     def _for(self, groups: Any) -> "Quantifier":
-        """Return the quantifier that estimates groups, or drawn samples and all items as one if groups are these."""
+        """Return the quantifier that estimates groups, or samples as one."""
         return self if groups is None or isinstance(groups, Samples) else group_quantifier(self, stacklevel=4)
 
     def _estimate(
@@ -613,25 +720,76 @@ class Quantifier(BaseEstimator, ABC):
     # Steps that methods implement
 
     def check_parameters(self, n_classes: int) -> None:
-        """Raise ValueError if a parameter is out of range; called before any expensive step."""
+        """Raise ValueError if a parameter is out of range, before expensive steps.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes n.
+        """
 
     @abstractmethod
     def learn(self, held_out: HeldOut) -> HeldOut | None:
-        """Learn from held-out items; return those to store, None for all of them."""
+        """Learn from held-out items; return those to store, None for all of them.
+
+        Parameters
+        ----------
+        held_out : HeldOut
+            Training items with out-of-sample scores.
+
+        Returns
+        -------
+        HeldOut or None
+            The items to store if they differ from the given ones.
+        """
 
     @abstractmethod
     def solve(self, summary: Summary) -> Solution:
-        """Return the estimates of B summarized samples."""
+        """Return the estimates of B summarized samples.
+
+        Parameters
+        ----------
+        summary : Summary
+            Sums over B samples, from :meth:`summarize`.
+
+        Returns
+        -------
+        Solution
+            Estimates of the B samples.
+        """
 
     def collect(self, summary: Summary) -> Any:
-        """Return sums over samples that determine their common offset, see `find_drift`; None for most methods.
+        """Return sums over samples for `find_drift`; None for most methods.
 
         They have ``merge(other)``: the sums of blocks of samples merge to those of all.
+
+        Parameters
+        ----------
+        summary : Summary
+            Sums over B samples, from :meth:`summarize`.
+
+        Returns
+        -------
+        object or None
+            Sums that merge over summaries.
         """
         return None
 
     def find_drift(self, sums: Any, strength: float | None = None) -> Any:
-        """Return the common offset of all samples, a context for `infer`, from what `collect` returned; or None."""
+        """Return the common offset of all samples from `collect`, or None.
+
+        Parameters
+        ----------
+        sums : object
+            Merged results of :meth:`collect`.
+        strength : float, default=None
+            Strength of the offset; None averages over the strengths.
+
+        Returns
+        -------
+        Drift or None
+            Context for :meth:`infer`.
+        """
         return None
 
     def infer(
@@ -642,34 +800,101 @@ class Quantifier(BaseEstimator, ABC):
         block: int = 0,
         context: Any = None,
     ) -> Inference:
-        """Return estimates of B summarized samples and, if a level is given, their bounds and covariances.
+        """Return estimates of B samples, with bounds if a level is given.
 
         By default these come from a bootstrap over the sample and the held-out items. `block` numbers blocks of
         samples that are estimated one by one, and `context` is what `collect` returns for all of them.
+
+        Parameters
+        ----------
+        summary : Summary
+            Sums over B samples, from :meth:`summarize`.
+        options : IntervalOptions
+            Options for interval estimation.
+        level : float, default=None
+            Probability that an interval contains the true value; None for no intervals.
+        block : int, default=0
+            Number of the block of samples, which determines the random draws.
+        context : object, default=None
+            Result of :meth:`find_drift`.
+
+        Returns
+        -------
+        Inference
+            Estimates, bounds and covariances.
         """
         return infer_by_bootstrap(self, summary, options, level, block)
 
     def embed(self, S: Floats) -> Floats | OneHot:
-        """Return the representation f of items with valid scores or features S (N, ...), (N, d)."""
+        """Return the representation f (N, d) of scores or features S (N, ...).
+
+        Parameters
+        ----------
+        S : ndarray (N, n)
+            Class scores of items, or features (N, d) for methods on features.
+
+        Returns
+        -------
+        ndarray (N, d) or OneHot
+            Represented items.
+        """
         return S
 
     def replicates(self, summary: Summary, P: Floats, draws: Draws) -> Iterator[Replicates]:
-        """Yield replicates of the estimates P (B, n), whose scatter is that of their errors."""
+        """Yield replicates of the estimates P (B, n) with the scatter of errors.
+
+        Parameters
+        ----------
+        summary : Summary
+            Sums over B samples, from :meth:`summarize`.
+        P : ndarray (B, n)
+            Estimates of the samples.
+        draws : Draws
+            Options and random generators.
+
+        Returns
+        -------
+        iterator of Replicates
+            Replicated estimates of blocks of samples.
+        """
         if self.traits.uses_sample_means:
             return of_means(self, summary, P, draws)
         V = ClassPools.of(self)
         return of_items([self] * draws.n_models, V, summary, P, draws, Tilt.of(self, V))
 
     def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
-        """Return the quantifier that other held-out items give, and the change of the class means.
+        """Return the quantifier for other held-out items, and changes of means.
 
         F (N_V, d) is `embed` of V; `drawn` are n samples of V, one per class. The change is that of the expectation
         (d, n) of f if f depends on V, else None.
+
+        Parameters
+        ----------
+        F : ndarray (N, d) or OneHot
+            Represented items, from :meth:`embed`.
+        drawn : Samples
+            Positions of the drawn held-out items.
+
+        Returns
+        -------
+        tuple of Quantifier and ndarray or None
+            Quantifier with other class means, and the change of the means.
         """
         return self, None
 
     def frequency_width(self, F: Floats | OneHot) -> int | None:
-        """Return the length of the blocks of q that must be frequencies (sum one), None if any q is allowed."""
+        """Return the length of blocks of q that sum to one, or None.
+
+        Parameters
+        ----------
+        F : ndarray (N, d) or OneHot
+            Represented items, from :meth:`embed`.
+
+        Returns
+        -------
+        int or None
+            Length of the blocks.
+        """
         return F.width if isinstance(F, OneHot) else None
 
     def response_matrix(self) -> Floats | None:
@@ -677,7 +902,18 @@ class Quantifier(BaseEstimator, ABC):
         return None
 
     def group_features(self, S: Floats) -> Floats:
-        """Return the function of items (N, d) whose group effect the replicates need: the representation."""
+        """Return the function of items (N, d) whose group effect replicates need.
+
+        Parameters
+        ----------
+        S : ndarray (N, n)
+            Class scores of items, or features (N, d) for methods on features.
+
+        Returns
+        -------
+        ndarray (N, d)
+            Values of the function.
+        """
         return np.asarray(self.embed(S), dtype=np.float64)
 
     def smoothing(self) -> Smoothing | None:
@@ -685,19 +921,52 @@ class Quantifier(BaseEstimator, ABC):
         return None
 
     def with_strength(self, value: float) -> Self:
-        """Return the fitted quantifier with another strength of smoothing."""
+        """Return the fitted quantifier with another strength of smoothing.
+
+        Parameters
+        ----------
+        value : float
+            Strength of smoothing.
+
+        Returns
+        -------
+        Quantifier
+            Copy with this strength.
+        """
         raise TypeError(f"{type(self).__name__} does not smooth.")
 
     def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None:
-        """Return the strength of smoothing of each sample and the degrees of freedom that it leaves, (B,) each."""
+        """Return strength of smoothing and degrees of freedom of samples, (B,) each.
+
+        Parameters
+        ----------
+        summary : Summary
+            Sums over B samples, from :meth:`summarize`.
+
+        Returns
+        -------
+        tuple of ndarray (B,) or None
+            Strengths and degrees of freedom.
+        """
         return None
 
     def for_groups(self) -> "Quantifier":
-        """Return the fitted quantifier that estimates groups: this one, or one that assumes a stated group effect."""
+        """Return the fitted quantifier that estimates groups."""
         return self
 
     def adopt(self, fitted: "Quantifier") -> bool:
-        """Take over the representation of a fitted quantifier if it is the same; return whether it is."""
+        """Copy the representation of an equal fitted quantifier; return success.
+
+        Parameters
+        ----------
+        fitted : Quantifier
+            Fitted quantifier.
+
+        Returns
+        -------
+        bool
+            Whether the representation was copied.
+        """
         return False
 
     def __sklearn_tags__(self) -> Any:
@@ -739,7 +1008,7 @@ def _warn_of_rare_classes(codes: Codes, classes: Array) -> None:
 
 
 def check_items(estimator: Quantifier, X: Any, *, reset: bool) -> Any:
-    """Return items (N, ...) whose number and names of features the estimator remembers (`reset`) or compares.
+    """Return items (N, ...) with validated features; `reset` stores their names.
 
     They are floats if the method works on features.
     """
@@ -761,7 +1030,10 @@ def check_items(estimator: Quantifier, X: Any, *, reset: bool) -> Any:
 
 
 def check_scores(S: Any, n_classes: int, *, missing: bool = False) -> Floats:
-    """Return scores as float64 rows that sum to one; with `missing`, rows without a score stay as they are."""
+    """Return scores as float64 rows with sum one.
+
+    With `missing`, rows without a score stay as they are.
+    """
     scores = _matrix(S)
     if scores.shape[1] != n_classes:
         raise ValueError(f"S must have one column per class, {n_classes}, got {scores.shape[1]}.")
@@ -769,10 +1041,10 @@ def check_scores(S: Any, n_classes: int, *, missing: bool = False) -> Floats:
     if scores.min() >= 0 and (np.abs(scores.sum(axis=1) - 1) <= 1e-12).all():
         return scores
     empty = unscored(scores) if missing else np.zeros(len(scores), dtype=bool)
-    _refuse(~(np.isfinite(scores).all(axis=1) | empty), scores, "must be finite")
+    _raise_row_error(~(np.isfinite(scores).all(axis=1) | empty), scores, "must be finite")
     total = scores.sum(axis=1)
-    _refuse((scores < -SCORE_SUM_TOLERANCE).any(axis=1) & ~empty, scores, "must not be negative")
-    _refuse((np.abs(total - 1) > SCORE_SUM_TOLERANCE) & ~empty, scores, "must sum to 1")
+    _raise_row_error((scores < -SCORE_SUM_TOLERANCE).any(axis=1) & ~empty, scores, "must not be negative")
+    _raise_row_error((np.abs(total - 1) > SCORE_SUM_TOLERANCE) & ~empty, scores, "must sum to 1")
     if empty.any() or (np.abs(total - 1) > 1e-12).any() or (scores < 0).any():
         scores = np.where(empty[:, None], scores, np.maximum(scores, 0))
         total = np.where(empty, 1.0, scores.sum(axis=1))
@@ -785,7 +1057,7 @@ def check_features(X: Any, n_features: int | None) -> Floats:
     features = _matrix(X)
     if n_features is not None and features.shape[1] != n_features:
         raise ValueError(f"S must have {n_features} features, got {features.shape[1]}.")
-    _refuse(np.asarray(~np.isfinite(features).all(axis=1)), features, "must be finite")
+    _raise_row_error(np.asarray(~np.isfinite(features).all(axis=1)), features, "must be finite")
     return features
 
 
@@ -799,14 +1071,14 @@ def _matrix(S: Any) -> Floats:
     return matrix
 
 
-def _refuse(bad: Mask, S: Floats, what: str) -> None:
+def _raise_row_error(bad: Mask, S: Floats, what: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(f"the rows of S {what}, got row {row}: {np.array2string(S[row], precision=4, threshold=8)}.")
 
 
 def _weighted(X: Any, y: Any, groups: Any, sample_weight: Any, kind: str) -> tuple[Any, Any, Any, Weights | None]:
-    """Return items, labels and groups (N, ...) that have a positive weight, and the weights."""
+    """Return items, labels and groups (N, ...) with positive weights."""
     weights = Weights.of(sample_weight, kind, _num_samples(y)) if y is not None else None
     if weights is None:
         check_choice("weight_type", kind, KINDS)
@@ -861,7 +1133,7 @@ def training_groups(groups: Any, n_items: int) -> TrainingGroups | None:
 
 
 def drawn_samples(codes: Any, n_classes: int, weights: Weights | None) -> tuple[Samples, Floats]:
-    """Return APP samples of items with codes (N,), and their (weighted) prevalences (B, n).
+    """Return APP samples of items with codes (N,), and prevalences (B, n).
 
     Distributions are uniform over the simplex of the classes that are there, and the same for all quantifiers.
     """
@@ -873,7 +1145,7 @@ def drawn_samples(codes: Any, n_classes: int, weights: Weights | None) -> tuple[
 
 
 def _labelled_samples(S: Floats, y: Any, classes: Array, weights: Weights | None) -> tuple[Floats, Samples, Floats]:
-    """Return scores (N, n) of the items that have a weight, samples of them, and their prevalences (B, n)."""
+    """Return scores (N, n) of weighted items, samples, and prevalences (B, n)."""
     _, codes = encode_labels(y, classes)
     if len(S) != len(codes):
         raise ValueError(f"y must have one label per item, {len(S)}, got {len(codes)}.")

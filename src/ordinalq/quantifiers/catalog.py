@@ -22,16 +22,19 @@ from ordinalq.quantifiers.run_ibu import IBU, RUN
 from ordinalq.quantifiers.trees import ARC, OQT
 
 TAUS = [1e-5, 1e-3, 1e-1]
-# "Until convergence", for which no number is printed: p changes by no more than this on average over the classes.
+# "Until convergence", for which no number is printed: p changes by at most this on average over the classes.
 UNTIL_CONVERGENCE: dict[str, list[Any]] = {"max_iter": [10_000], "tol": [1e-6]}
-# The group of methods that the paper does not have; experiments run them only where they are named.
+# The group of methods that the paper does not have; experiments run them only if they are named.
 BEYOND = "beyond the paper"
 PATH = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A method of the catalog: its class, whose name is the method's id, and its group in the paper's tables."""
+    """Method of the catalog: its class and its group in the paper's tables.
+
+    The name of the class is the id of the method.
+    """
 
     cls: type[Quantifier]
     group: str
@@ -47,9 +50,11 @@ class Entry:
         return str(self.cls.paper_name)
 
     def grid(self, n_classes: int, settings: str = "reference") -> dict[str, list[Any]]:
-        """Return the paper's grid: parameter -> values (tab:hyperparameter); those of RUN, PDF and o-PDF depend on n.
+        """Return the paper's grid: parameter -> values (tab:hyperparameter).
 
-        Settings "reference" are what the authors' program did, "paper" what the text says, where they differ.
+        Grids of RUN, PDF and o-PDF depend on n.
+
+        Settings "reference" are those of the authors' program, "paper" those of the text, if they differ.
         """
         check_choice("settings", settings, ("reference", "paper"))
         printed = settings == "paper"
@@ -81,8 +86,22 @@ class Entry:
 
 
 def catalog(*, beyond: bool = True) -> list[Entry]:
-    """Return all methods: those of the paper in the order of its tables, and, unless `beyond` is False, the others.
+    """Return all methods in the order of the paper's tables.
 
+    Methods beyond the paper follow unless `beyond` is False.
+
+    Parameters
+    ----------
+    beyond : bool, default=True
+        Whether methods beyond the paper are included.
+
+    Returns
+    -------
+    list of Entry
+        Methods with their class, group and grid.
+
+    Examples
+    --------
     >>> [entry.name for entry in catalog() if entry.group == "non-ordinal"][:4]
     ['CC', 'PCC', 'ACC', 'PACC']
     """
@@ -102,7 +121,7 @@ def known_methods() -> dict[str, Entry]:
 
 
 def find_method(name: str) -> Entry:
-    """Return a method by its name in the catalog, or by the path "package.module:Class" of a class of one's own.
+    """Return a method by its name in the catalog or its path "package.module:Class".
 
     The error for a typing mistake suggests the nearest name.
 
@@ -124,14 +143,14 @@ def find_method(name: str) -> Entry:
 
 @cache
 def import_method(path: str) -> Entry:
-    """Return the method "package.module:Class": a class of an importable module that derives from Quantifier."""
+    """Import a method "package.module:Class" that derives from Quantifier."""
     found = PATH.fullmatch(path)
     if found is None:
         raise ValueError(f"{path!r} is not a path of a class such as 'package.module:Class'")
     module, name = found.groups()
     try:
         cls = getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever a module of others raises when it is imported
+    except Exception as error:  # any exception of a third-party module at import
         raise ValueError(f"{path!r} cannot be imported: {type(error).__name__}: {error}") from error
     if not (isinstance(cls, type) and issubclass(cls, Quantifier)) or inspect.isabstract(cls):
         raise ValueError(f"{path!r} must be a class that derives from Quantifier and has all of its methods")

@@ -1,4 +1,4 @@
-"""CC and PCC: counting predictions without any adjustment. Paper: sec:CCandfamily."""
+"""CC and PCC: counting without adjustment. Paper: sec:CCandfamily."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class _Counting(Quantifier):
 
 
 class CC(_Counting):
-    """Classify and count: the fraction of items that the classifier puts into each class [eq:cc].
+    """Classify and count: the part of items classified as each class [eq:cc].
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class CC(_Counting):
 
 
 class PCC(_Counting):
-    """Probabilistic classify and count: the mean of the posterior probabilities [eq:pcc].
+    """Probabilistic classify and count: the mean of the posteriors [eq:pcc].
 
     Parameters
     ----------

@@ -9,7 +9,9 @@ from ordinalq.representations import MeanDistances
 
 
 class EDy(LinearQuantifier):
-    """Energy distance of posteriors: min_p 2 p.q - p'Mp with mean distances q and M between items.
+    """Energy distance of posteriors: min_p 2 p.q - p'Mp.
+
+    q and M are mean distances between items.
 
     Parameters
     ----------

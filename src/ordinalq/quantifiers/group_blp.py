@@ -16,10 +16,10 @@ from ordinalq.inference.group_model import (
     TrainingRows,
     bounds,
     learn,
-    logits_pay,
     predict,
     stated,
     stated_covariance,
+    uses_logits,
     weak,
     with_logits,
 )
@@ -38,12 +38,12 @@ from ordinalq.solvers.solution import Solution
 ROUNDING = 1e-12
 # Training groups that are stored, those with most items.
 MOST_STORED = 100_000
-# What is said of a group; the estimate of a single item is mostly what is known of all groups.
+# Warning about a group; the estimate of a single item is mostly the mean of all groups.
 LIKE, UNLIKE, SINGLE = "good", "unlike the training groups", "too few items"
 
 
 class GroupBLP(Quantifier):
-    """Best linear prediction of the shares of a group, given the mean of its items' posteriors.
+    """Best linear prediction of group prevalences from mean posteriors.
 
     Statisticians know it as the empirical best linear predictor of small-area estimation, physicists as a Wiener
     filter. The shares p of a group vary around mu with covariance A, and its items look different from those of other
@@ -52,7 +52,7 @@ class GroupBLP(Quantifier):
     docs/groups.md. The intervals come from its error covariance, in closed form, and do not shrink below what the
     group effect allows.
 
-    Without training groups there is no group effect, and the prior is weak: estimates and intervals are then right only
+    Without training groups the group effect is zero, and the prior is weak: estimates and intervals are then right only
     for samples that differ in nothing but their shares.
 
     Parameters
@@ -101,7 +101,7 @@ class GroupBLP(Quantifier):
         model = self._model(held_out)
         # The information in the groups counts, not their number: most may have few items.
         n_groups = None if held_out.groups is None else model.n_groups
-        self.uses_logits_ = logits_pay(len(self.classes_), held_out.size, n_groups)
+        self.uses_logits_ = uses_logits(len(self.classes_), held_out.size, n_groups)
         self.group_model_: GroupModel = self._model(held_out) if self.uses_logits_ else model
 
     def _model(self, V: HeldOut) -> GroupModel:
@@ -120,12 +120,12 @@ class GroupBLP(Quantifier):
         return weak(sums) if self.group_effect is None else stated(sums, self.group_effect)
 
     def name_groups(self, keys: Keys | None) -> None:
-        """Store the names of the columns of the training groups, and hashes of the names of the groups."""
+        """Store the column names of the training groups, and hashes of group names."""
         super().name_groups(keys)
         counts, self.training_hashes_ = self.training_counts_, None
         self.training_counts_ = None
         if keys is None or counts is None or UNNAMED in keys.names:
-            # Groups without a named column may be numbered anew in every table.
+            # Groups without a named column may have other numbers in every table.
             return
         # Of the last groups no item may have a score.
         hashes = keys.hashes(self.group_columns_)[: len(counts)]
@@ -135,7 +135,7 @@ class GroupBLP(Quantifier):
         self.training_counts_ = counts[rows[first]]
 
     def _training_rows(self, keys: Keys | None) -> TrainingRows | None:
-        """Return the training items of groups; None if there are none, or groups have other columns."""
+        """Return the training items of groups, or None."""
         stored, counts = self.training_hashes_, self.training_counts_
         if keys is None or stored is None or counts is None or not set(self.group_columns_) <= set(keys.names):
             return None
@@ -147,7 +147,7 @@ class GroupBLP(Quantifier):
         return TrainingRows(np.where(known[:, None], counts[place], 0), self.group_model_.mu, self.group_model_.B)
 
     def embed(self, S: Floats) -> Floats:
-        """Return the posteriors, and the logits of the cumulative ones if there is enough to learn from."""
+        """Return the posteriors, and logits if there are enough items."""
         return with_logits(S) if self.uses_logits_ else S
 
     def solve(self, summary: Summary) -> Solution:
@@ -155,7 +155,7 @@ class GroupBLP(Quantifier):
         return Solution.closed_form(self._predicted(self.group_model_, summary, "sample")[0].prevalences)
 
     def _prediction(self, model: GroupModel, summary: Summary, estimand: str) -> Prediction:
-        """Return the prediction of each sample, also by labels of its items and by training items of its group."""
+        """Return the prediction of each sample, with labelled and training items."""
         Q, n_others, labels = self._observed(summary)
         training = self._training_rows(summary.keys)
         if labels is None and training is None:
@@ -165,13 +165,13 @@ class GroupBLP(Quantifier):
         return predict_labelled(model, Q, n_others, labels, estimand, training)
 
     def _observed(self, summary: Summary) -> tuple[Floats, Floats, GroupLabels | None]:
-        """Return means (B, d) and numbers (B,) of unlabelled items, and the labelled items if there are any."""
+        """Return means (B, d) and numbers (B,) of unlabelled items, and labelled ones."""
         # Labels that were not drawn with equal chances say nothing of the model.
         if "labels" not in summary.totals or WEIGHTED in summary.totals:
             return summary.means, summary.sizes, None
         unit = summary.item_unit[:, None]
         labels = GroupLabels(summary.totals["labels"] * unit, summary.totals["labels f"] * unit)
-        # Rounding errors of weights that are all labelled are no items.
+        # Rounding errors of weights that are all labelled are not items.
         n_others = summary.sizes - labels.n_labelled
         n_others = np.where(n_others > ROUNDING * summary.sizes, n_others, 0)
         # Of the items without a label; if there are none, any.
@@ -179,7 +179,7 @@ class GroupBLP(Quantifier):
         return rest / np.where(n_others > 0, n_others, 1)[:, None], n_others, labels
 
     def _predicted(self, model: GroupModel, summary: Summary, estimand: str) -> tuple[Prediction, Parts | None]:
-        """Return the prediction of each sample, and how parts of groups are compared if the samples are such parts."""
+        """Return the prediction of each sample, and statistics of parts of groups."""
         parts = self._parts(model, summary, estimand)
         return (self._prediction(model, summary, estimand), None) if parts is None else (parts.prediction, parts)
 
@@ -206,7 +206,7 @@ class GroupBLP(Quantifier):
         return alone.replaced(plain, these)
 
     def collect(self, summary: Summary) -> DriftSums | None:
-        """Return the sums over samples that determine their common offset; None if no groups were learned from."""
+        """Return sums for the common offset; None without training groups."""
         if self.group_model_.source != "learned":
             return None
         found = groups_of_parts(summary.keys, self.group_columns_)
@@ -215,7 +215,7 @@ class GroupBLP(Quantifier):
         return drift_sums(self.group_model_, *self._observed(summary))
 
     def find_drift(self, sums: DriftSums, strength: float | None = None) -> Drift | None:
-        """Return the common offset of all samples, of a stated strength or averaged over the strengths.
+        """Return the common offset of all samples, of one or several strengths.
 
         None if no strength is stated, there are fewer than ten samples, and no labels.
         """
@@ -231,7 +231,7 @@ class GroupBLP(Quantifier):
         block: int = 0,
         context: Drift | None = None,
     ) -> Inference:
-        """Return estimates with bounds and covariances by the formula of the prediction error.
+        """Return estimates with bounds and covariances by the prediction error.
 
         The common offset of all samples is `context`; None stands for none.
         """
@@ -255,7 +255,7 @@ class GroupBLP(Quantifier):
         return with_closed_form(found, bounds(prediction, level, values_of(self)), E, _shared(prediction, E))
 
     def _verdicts(self, model: GroupModel, summary: Summary, prediction: Prediction) -> npt.NDArray[np.str_] | None:
-        """Return which samples are unlike the training groups or single items; without groups, the fit test."""
+        """Return samples unlike the training groups; without groups, the fit test."""
         if model.source != "learned":
             return verdicts(self, summary)
         return np.where(prediction.unlike, UNLIKE, np.where(summary.sizes < 2, SINGLE, LIKE))
@@ -266,7 +266,7 @@ class GroupBLP(Quantifier):
 
 
 def _shared(prediction: Prediction, E: Floats) -> npt.NDArray[np.float32] | None:
-    """Return the factor (B, n, k) of the error that samples share, in the proportion that it has in the covariance."""
+    """Return the factor (B, n, k) of the error that samples share."""
     if prediction.shared is None:
         return None
     total = np.maximum(np.trace(prediction.total, axis1=1, axis2=2), np.finfo(float).tiny)

@@ -1,4 +1,4 @@
-"""Methods on histograms: HDx, HDy, PDF and their ordinal versions. Paper: the sections on these methods."""
+"""Methods on histograms: HDx, HDy, PDF and their ordinal versions."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ class HDx(LinearQuantifier):
 
 
 class HDy(LinearQuantifier):
-    """Hellinger distance of posterior histograms: HDx with the posteriors s_1..s_n as features.
+    """Hellinger distance of histograms of posteriors s_1..s_n, as HDx.
 
     Parameters
     ----------
@@ -127,7 +127,9 @@ class OHDy(LinearQuantifier):
 
 
 class PDF(LinearQuantifier):
-    """Match distance of histograms of the expected class index: min_p ||S(q - M p)||_1 over the simplex.
+    """Match distance of histograms of the expected class index.
+
+    Minimizes ||S(q - M p)||_1 over the simplex.
 
     Bins have equal width over [1, n].
 
@@ -154,7 +156,9 @@ class PDF(LinearQuantifier):
 
 
 class OPDF(LinearQuantifier):
-    """o-PDF: min_p ||S(q - M p)||_2^2 + tau/2 ||C p||^2 on histograms of the expected class index.
+    """o-PDF: min_p ||S(q - M p)||_2^2 + tau/2 ||C p||^2.
+
+    Histograms of the expected class index.
 
     Parameters
     ----------

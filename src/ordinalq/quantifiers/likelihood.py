@@ -71,7 +71,7 @@ class _LikelihoodMethod(SmoothedQuantifier):
         return True
 
     def _trials(self, held_out: HeldOut, splits: list[Split]) -> Iterator[Trial]:
-        """Yield samples of held-out items; there are no class means that other items would have to provide."""
+        """Yield samples of held-out items; class means are not needed."""
         for split in splits:
             yield Trial(self, Summary.of_items(split.samples, held_out.S), split.prevalences, split.weights)
 
@@ -117,7 +117,7 @@ class _LikelihoodMethod(SmoothedQuantifier):
         minimises (q* - H p)' Omega^-1 (q* - H p) over the simplex, with q* normal around q.
 
         Posteriors at the estimate itself would be a little more precise, but they depend on the sample, and intervals
-        that do not know of it are too short.
+        that ignore it are too short.
         """
         draws = draws.for_samples()
         F, n = self._even_posteriors(V.S), P.shape[1]
@@ -157,13 +157,13 @@ class _LikelihoodMethod(SmoothedQuantifier):
         return self._even_posteriors(S)
 
     def _even_posteriors(self, S: Floats) -> Floats:
-        """Return r_i(x) / sum_j r_j(x) of all classes but the last, (N, n - 1); together they sum to one."""
+        """Return r_i(x) / sum_j r_j(x) of all classes but the last, (N, n - 1)."""
         ratios = self._ratios(S)
         return np.asarray(ratios[:, :-1] / ratios.sum(axis=1, keepdims=True))
 
 
 def _whitened(Q: Floats, H: Floats, Omega: Floats) -> tuple[Floats, Floats]:
-    """Return L^-1 H (B, n - 1, n) and L^-1 q (B, n - 1), with L L' = Omega (B, n - 1, n - 1) of each sample."""
+    """Return L^-1 H (B, n - 1, n) and L^-1 q (B, n - 1), with L L' = Omega."""
     scale = np.sqrt(np.maximum(np.diagonal(Omega, axis1=1, axis2=2), 1e-30))
     Omega = Omega / (scale[:, :, None] * scale[:, None, :]) + RIDGE * np.eye(len(H))
     right = np.concatenate([np.broadcast_to(H, (len(Q), *H.shape)), Q[:, :, None]], axis=2) / scale[:, :, None]
@@ -172,7 +172,9 @@ def _whitened(Q: Floats, H: Floats, Omega: Floats) -> tuple[Floats, Floats]:
 
 
 class SLD(_LikelihoodMethod):
-    """Saerens, Latinne and Decaestecker: expectation maximization over the posteriors, from the training distribution.
+    """Expectation maximization over posteriors (Saerens et al., SLD).
+
+    It starts from the training distribution.
 
     p_i^(k) = (1/N) sum_x [p_i^(k-1)/p_i^(0) s_i(x)] / [sum_j p_j^(k-1)/p_j^(0) s_j(x)]. This climbs the mean
     log-likelihood (1/N) sum_x ln sum_i p_i s_i(x) / p_i^(0), which is concave; ``solver="newton"`` goes to its maximum,
@@ -236,7 +238,9 @@ class SLD(_LikelihoodMethod):
 
 
 class OSLD(_LikelihoodMethod):
-    """o-SLD: SLD whose prior is smoothed by a polynomial after each iteration; the last p is not smoothed.
+    """o-SLD: SLD whose prior is smoothed by a polynomial after each iteration.
+
+    The last p is not smoothed.
 
     Parameters
     ----------
@@ -292,7 +296,7 @@ MOST_KERNELS = 2**14
 
 
 class KDEy(_LikelihoodMethod):
-    r"""Maximum likelihood with kernel densities of the posteriors within the classes (KDEy-ML).
+    r"""Maximum likelihood with kernel densities of posteriors (KDEy-ML).
 
     The density of the scores s in class i is the mean of Gaussian kernels at the held-out items of the class,
     f_i(s) = 1/n_i sum_{y_j = i} exp(-||s - s_j||^2 / (2 h^2)). The estimate maximizes sum_x ln sum_i p_i f_i(s(x)) over
@@ -374,7 +378,7 @@ class KDEy(_LikelihoodMethod):
         self.kernel_weights_[np.arange(len(kept)), codes[kept]] = class_shares(codes[kept], S.shape[1], weights)
 
     def _best_bandwidth(self, V: HeldOut) -> float:
-        """Return the bandwidth with the smallest NMD on samples of one half of the items, with kernels at the other."""
+        """Return the bandwidth with the smallest NMD on half of the items."""
         rng = np.random.default_rng(self.random_state)
         classes, order = np.arange(V.S.shape[1]), np.lexsort((rng.random(len(V.codes)), V.codes))
         halves = order[::2], order[1::2]
@@ -396,7 +400,18 @@ class KDEy(_LikelihoodMethod):
         return Tikhonov(self.tau)
 
     def densities(self, S: Floats) -> Floats:
-        """Return densities of scores S (N, n) in each class, (N, n), up to a factor of each item."""
+        """Return class densities (N, n) of scores S (N, n), up to a factor per item.
+
+        Parameters
+        ----------
+        S : ndarray (N, n)
+            Class scores of items, or features (N, d) for methods on features.
+
+        Returns
+        -------
+        ndarray (N, n)
+            Densities of each item in each class.
+        """
         found = np.empty((len(S), self.kernel_weights_.shape[1]))
         squares = np.square(self.kernels_).sum(axis=1)
         step = max(1, KERNELS // len(squares))

@@ -1,4 +1,4 @@
-"""Methods that solve q = M p: mean representations of samples and of classes, a loss, a regularizer and a solver."""
+"""Methods that solve q = M p: representation, loss, regularizer, solver."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -59,15 +59,15 @@ class SmoothedQuantifier(Quantifier):
 
     @property
     def _solves_slowly(self) -> bool:
-        """Whether a sample takes a millisecond, so that a strength has to be chosen on fewer."""
+        """Whether a sample takes a millisecond, so that tuning uses fewer samples."""
         return False
 
     def _trial_unit(self, n_items: float) -> float:
-        """Return the unit of a strength for samples of `n_items`: one, or N for a likelihood of counts."""
+        """Return the unit of a strength: one, or N for a likelihood of counts."""
         return 1.0
 
     def _tune(self, held_out: HeldOut, pool: Codes | None = None) -> None:
-        """Choose the strength of smoothing if it is "auto", on samples of the items in the pool."""
+        """Choose the strength of smoothing if it is "auto", on samples of the pool."""
         self.__dict__.pop("tuning_", None)
         auto, smoother = self.smoother_.auto, self.smoother_
         if auto is not None:
@@ -101,7 +101,7 @@ class SmoothedQuantifier(Quantifier):
 
 
 class MatrixQuantifier(SmoothedQuantifier):
-    """A method on the mean q of a representation f, and its means over the held-out items of each class, M (d, n)."""
+    """Method on the mean q of a representation and its class means M (d, n)."""
 
     representation_: Representation
     M_: Floats
@@ -120,7 +120,7 @@ class MatrixQuantifier(SmoothedQuantifier):
         """Return the Solution for q and M of the fitted quantifier."""
 
     def learn(self, held_out: HeldOut) -> HeldOut | None:
-        """Fit the representation and its class means; keep the items that may enter these."""
+        """Fit the representation and its class means."""
         self._set_parts()
         check_every_class(held_out.codes, self.classes_)
         F = self._fitted_representation(self.representation_, held_out).transform(held_out.S)
@@ -132,7 +132,7 @@ class MatrixQuantifier(SmoothedQuantifier):
         return None if for_means is None else held_out.take(for_means)
 
     def _without_rounding(self, M: Floats) -> Floats:
-        """Return M (d, n) with equal columns if these differ by rounding errors, which would decide the estimate."""
+        """Return M (d, n) with equal columns if they differ by rounding errors."""
         sets = equal_columns(M, float(self.traits.input_kind == "scores"))
         M = averaged(M, sets)
         return averaged(M.T, sets).T if self.representation_.gives_distances else M
@@ -153,7 +153,7 @@ class MatrixQuantifier(SmoothedQuantifier):
             yield Trial(twin, Summary.of_means(split.samples, F), split.prevalences, split.weights)
 
     def embed(self, S: Floats) -> Floats | OneHot:
-        """Return the representation of items with valid scores or features S (N, ...), (N, d)."""
+        """Return the representation (N, d) of scores or features S (N, ...)."""
         return self.representation_.transform(S)
 
     def solve(self, summary: Summary) -> Solution:
@@ -164,7 +164,7 @@ class MatrixQuantifier(SmoothedQuantifier):
         return self._solve_data(Data(Q, self.M_, summary.sizes, self.representation_.n_blocks_))
 
     def resample(self, F: Floats | OneHot, drawn: Samples) -> tuple[Self, Floats | None]:
-        """Return the quantifier with M from other held-out items, and the change of distances."""
+        """Return the quantifier with M from other held-out items, and its change."""
         twin = copy(self)
         if not self.representation_.gives_distances:
             twin.M_ = self._without_rounding(drawn.average(F).T)
@@ -177,7 +177,7 @@ class MatrixQuantifier(SmoothedQuantifier):
         return twin, class_means(moved, V.codes, None, V.weights) - class_means(F, V.codes, None, V.weights)
 
     def frequency_width(self, F: Floats | OneHot) -> int | None:
-        """Return the length of the blocks of q that are frequencies, None if there are none."""
+        """Return the length of the blocks of q that are frequencies, or None."""
         return self.representation_.frequency_width(F)
 
     def response_matrix(self) -> Floats | None:
@@ -185,7 +185,7 @@ class MatrixQuantifier(SmoothedQuantifier):
         return None if self.representation_.gives_distances else self.M_
 
     def adopt(self, fitted: Quantifier) -> bool:
-        """Take over representation and class means of a fitted quantifier, if the representation is the same."""
+        """Copy representation and class means of an equal fitted quantifier."""
         # The correction of widths belongs to the parameters that it was learned with.
         if not isinstance(fitted, MatrixQuantifier) or fitted.held_out_.width_correction is not None:
             return False
@@ -201,9 +201,9 @@ class MatrixQuantifier(SmoothedQuantifier):
 
 
 class LinearQuantifier(MatrixQuantifier):
-    """Minimizes a loss between q and M p plus a regularizer; subclasses name the parts.
+    """Method that minimizes a loss between q and M p plus a regularizer.
 
-    A subclass may have a parameter `solver`. Without it, the solver that suits the loss is used.
+    Subclasses name the parts. They may have a parameter `solver`. Without it, the solver that suits the loss is used.
     """
 
     loss_: Loss
@@ -246,14 +246,31 @@ class LinearQuantifier(MatrixQuantifier):
         return not self.loss_.convex
 
     def frequency_width(self, F: Floats | OneHot) -> int | None:
-        """Return the length of the blocks of q that must be frequencies, None if the loss takes any q."""
+        """Return the length of blocks of q that must be frequencies, or None."""
         return None if self.loss_.takes_any_q else super().frequency_width(F)
 
     def _solve_data(self, data: Data) -> Solution:
         return self.minimize(data, self.loss_, self.smoother_)
 
     def minimize(self, data: Data, loss: Loss, regularizer: Regularizer, strengths: Floats | None = None) -> Solution:
-        """Return the minimum of a loss plus a regularizer, which may count `strengths` (B,) times."""
+        """Return the minimum of a loss plus a regularizer times `strengths` (B,).
+
+        Parameters
+        ----------
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+        loss : Loss
+            Loss between q and M p.
+        regularizer : Regularizer
+            Penalty on p.
+        strengths : ndarray (B,), default=None
+            Factors of the regularizer for each sample.
+
+        Returns
+        -------
+        Solution
+            Minimum of each sample.
+        """
         objective = LinearObjective(loss, regularizer, data, strengths)
         solution: Solution = choose(objective, self.solver).minimize(objective)
         return solution
@@ -305,7 +322,7 @@ class ComposedQuantifier(LinearQuantifier):
 
     @property
     def traits(self) -> Traits:
-        """Traits by the parts; parts of a wrong type have the usual ones until `fit` checks them."""
+        """Traits by the parts; parts of a wrong type have default traits."""
         return Traits(
             input_kind=getattr(self.representation, "on", "scores"),
             needs_posteriors=getattr(self.representation, "needs_posteriors", True),
@@ -315,7 +332,7 @@ class ComposedQuantifier(LinearQuantifier):
         )
 
     def check_parameters(self, n_classes: int) -> None:
-        """Raise TypeError or ValueError if a part has a wrong type or the parts do not go together."""
+        """Raise TypeError or ValueError if parts are wrong or incompatible."""
         for name, kind in (("representation", Representation), ("loss", Loss), ("regularizer", Regularizer)):
             part = getattr(self, name)
             if not (isinstance(part, kind) or (name == "regularizer" and part is None)):

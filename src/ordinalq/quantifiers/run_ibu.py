@@ -1,4 +1,4 @@
-"""RUN and IBU, the unfolding methods of physics. Paper: the section on methods from experimental physics."""
+"""RUN and IBU, unfolding methods of experimental physics."""
 
 from dataclasses import replace
 from typing import Any, Self
@@ -29,7 +29,9 @@ ROUNDING = 1e-12
 
 
 class RUN(LinearQuantifier):
-    """Regularized unfolding: Poisson likelihood of the counts of predictions, plus Tikhonov regularization.
+    """Regularized unfolding: Poisson likelihood plus Tikhonov regularization.
+
+    The likelihood is that of the counts of predictions.
 
     min_p N sum_i [v_i - q_i ln(N v_i)] + tau/2 ||C p||^2 with v = M p and f(x) = onehot(h(x)). The likelihood is of
     counts, the regularizer of prevalences: tau acts N times weaker than in o-ACC.
@@ -79,7 +81,7 @@ class RUN(LinearQuantifier):
         self.shape = shape
 
     def parts(self) -> Parts:
-        """Return the parts; with an acceptance, the regularizer acts on a logarithmic scale."""
+        """Return the parts; with an acceptance, a logarithmic regularizer."""
         if self.acceptance is None:
             regularizer: Regularizer = Tikhonov(self.tau, order=self.order, centre=self.centre, shape=self.shape)
         else:
@@ -94,7 +96,7 @@ class RUN(LinearQuantifier):
         if self.n_df is not None:
             check_real("n_df", self.n_df, low=self.n_unpenalized(n_classes), high=n_classes, open_low=True)
             if self.parts().regularizer.is_auto:
-                raise ValueError("n_df must be None with tau='auto': both say how much to smooth.")
+                raise ValueError("n_df must be None with tau='auto'. Pass one of them.")
 
     def _set_strength(self) -> None:
         super()._set_strength()
@@ -108,7 +110,7 @@ class RUN(LinearQuantifier):
         return twin
 
     def minimize(self, data: Data, loss: Loss, regularizer: Regularizer, strengths: Floats | None = None) -> Solution:
-        """Return the minimum of likelihood plus regularizer, with the tau of each sample that leaves `n_df`."""
+        """Return the minimum, with the tau of each sample that leaves `n_df`."""
         if self.n_df is None or strengths is not None:
             return self._with_strengths(data, loss, regularizer, strengths)
         A, R, solution = self.curvatures(data, regularizer)
@@ -128,20 +130,45 @@ class RUN(LinearQuantifier):
         return replace(scaled, value=scaled.value * strengths)
 
     def n_unpenalized(self, n_classes: int) -> int:
-        """Return the number of directions that the regularizer does not penalize."""
+        """Return the number of directions that the regularizer does not penalize.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes n.
+
+        Returns
+        -------
+        int
+            Number of unpenalized directions.
+        """
         return n_classes - int(np.linalg.matrix_rank(differences(n_classes, self.order, self.shape)))
 
     def curvatures(self, data: Data, regularizer: Regularizer) -> tuple[Floats, Floats, Solution]:
-        """Return A (B, d, n) and R (B, m, n), A'A and R'R the Hessians of likelihood and regularizer.
+        """Return A (B, d, n) and R (B, m, n) with Hessians A'A and R'R.
+
+        A belongs to the likelihood, R to the regularizer.
 
         They are those at the unregularized Solution, which is returned too.
+
+        Parameters
+        ----------
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+        regularizer : Regularizer
+            Penalty on p.
+
+        Returns
+        -------
+        tuple of ndarray (B, d, n), ndarray (B, m, n) and Solution
+            Roots A and R of the Hessians, and the unregularized solution.
         """
         free = super().minimize(data, Poisson(), NoPenalty())
         rows = np.sqrt(data.Q * data.sizes[:, None]) / np.maximum(data.expected(free.p), 1e-150)
         return rows[:, :, None] * data.M, regularizer.root(free.p, np.asarray(data.sizes, dtype=np.float64)), free
 
     def freedom(self, summary: Summary) -> tuple[Floats, Floats] | None:
-        """Return the tau of each sample and the degrees of freedom that it leaves, (B,) each."""
+        """Return tau and remaining degrees of freedom of each sample, (B,) each."""
         data = Data(summary.means, self.M_, summary.sizes)
         A, R, _ = self.curvatures(data, self.smoother_)
         tau = np.full(len(summary), self.tau_) if self.n_df is None else tau_for(self.n_df, A, R)
@@ -149,7 +176,9 @@ class RUN(LinearQuantifier):
 
 
 class IBU(MatrixQuantifier):
-    """Iterative Bayesian unfolding: Bayes' theorem on the counts of predictions, with a smoothed prior.
+    """Iterative Bayesian unfolding with a smoothed prior.
+
+    Bayes' theorem is applied to the counts of predictions.
 
     p_i^(k) = sum_j [M_ji p~_i / sum_l M_jl p~_l] q_j, p~ the smoothed p^(k-1), from a uniform start; the last p is not
     smoothed.
@@ -226,7 +255,22 @@ class IBU(MatrixQuantifier):
         return self.iterate(data, self.smoother_)
 
     def iterate(self, data: Data, smoothing: PolynomialSmoothing, iterations: Floats | None = None) -> Solution:
-        """Iterate until the parameters say so, or a separate number of times for each sample, (B,)."""
+        """Iterate until convergence, or a number of times per sample, (B,).
+
+        Parameters
+        ----------
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+        smoothing : PolynomialSmoothing
+            Smoothing of the prior.
+        iterations : ndarray (B,), default=None
+            Number of iterations of each sample.
+
+        Returns
+        -------
+        Solution
+            Estimates of the samples.
+        """
         known: dict[str, Any] = {"smoothing": smoothing, "start": self.start(data.n_classes)}
         if iterations is not None:
             return em_counts(data, max_iter=iterations.astype(np.int64), **known)
@@ -235,7 +279,18 @@ class IBU(MatrixQuantifier):
         return em_counts(data, max_iter=self.max_iter, tol=self.tol, stop=stop, acceptance=a, **known)
 
     def start(self, n_classes: int) -> Floats | None:
-        """Return the prevalences (n,) of the observed items that the iteration starts from; None if uniform."""
+        """Return the first prevalences (n,) of observed items; None if uniform.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes n.
+
+        Returns
+        -------
+        ndarray (n,) or None
+            First prevalences.
+        """
         if self.prior is None and self.acceptance is None:
             return None
         observed = np.ones(n_classes)
@@ -245,7 +300,7 @@ class IBU(MatrixQuantifier):
 
 
 def degrees_of_freedom(tau: Any, A: Floats, R: Floats) -> Floats:
-    """sum_i 1 / (1 + tau e_i): how many degrees of freedom a regularizer of strengths tau >= 0 (B,) leaves, (B,).
+    """Return sum_i 1 / (1 + tau e_i), the degrees of freedom left by tau, (B,).
 
     A'A, of A (B, d, n), and R'R, of R (B, m, n), are Hessians of the likelihood and of the regularizer per unit of
     strength; e_i are the eigenvalues of R'R in the basis in which A'A is the identity. Directions in which A'A is zero
@@ -256,7 +311,7 @@ def degrees_of_freedom(tau: Any, A: Floats, R: Floats) -> Floats:
 
 
 def tau_for(n_df: float, A: Floats, R: Floats) -> Floats:
-    """Return the tau (B,) that leaves n_df :func:`degrees_of_freedom`; 0 where the data have no more than that."""
+    """Return the tau (B,) that leaves n_df degrees of freedom, at least 0."""
     e, rank = _whitened(A, R)
     # On a logarithmic scale, from where every direction is free to where only those without curvature are.
     low = -np.log(e.max(axis=1, initial=1e-300)) - 30
@@ -273,7 +328,7 @@ def _left(tau: Floats, e: Floats, rank: Floats) -> Floats:
 
 
 def _whitened(A: Floats, R: Floats) -> tuple[Floats, Floats]:
-    """Return the eigenvalues of R'R where A'A is the identity, those that may be positive, and the rank of A, (B,).
+    """Return eigenvalues of R'R in units of A'A, and the rank of A, (B,).
 
     They are squares of singular values, which have twice the digits of eigenvalues.
     """

@@ -1,4 +1,4 @@
-"""OQT and ARC: trees of binary classifiers over the ordered classes. Paper: the section on existing OQ methods."""
+"""OQT and ARC: trees of binary classifiers over the ordered classes."""
 
 from abc import abstractmethod
 from copy import copy
@@ -50,7 +50,7 @@ class _TreeQuantifier(Quantifier):
         """Fit the binary classifiers on items (N, ...), codes (N,) and weights."""
 
     @abstractmethod
-    def _judge(self, X: Any, codes: Codes, weights: Weights | None) -> None:
+    def _test(self, X: Any, codes: Codes, weights: Weights | None) -> None:
         """Measure on held-out items how reliable they are."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class _TreeQuantifier(Quantifier):
         return len(self.classes_)
 
     def _fit_items(self, X: Any, codes: Codes, groups: TrainingGroups | None, weights: Weights | None) -> None:
-        """Grow the tree on one part of valid items (N, ...) and judge it on the other; groups stay together."""
+        """Grow the tree on one part of the items, and test it on the other."""
         # Imported here for the reason that `ordinalq.classifiers.cross_fitting` gives.
         from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
@@ -101,7 +101,7 @@ class _TreeQuantifier(Quantifier):
         check_every_class(codes[grown], self.classes_)
         parts = [None if weights is None else weights.take(part) for part in (grown, kept)]
         self._grow(_safe_indexing(X, grown), codes[grown], parts[0])
-        self._judge(_safe_indexing(X, kept), codes[kept], parts[1])
+        self._test(_safe_indexing(X, kept), codes[kept], parts[1])
         check_every_class(codes[kept], self.classes_)
         self.p_train_ = class_distribution(codes, n, weights)
         S = self._class_scores(_safe_indexing(X, kept))
@@ -110,10 +110,12 @@ class _TreeQuantifier(Quantifier):
 
 
 class OQT(_TreeQuantifier):
-    """Ordinal quantification tree (Da San Martino et al., 2016): the most reliable binary quantifiers come first.
+    """Ordinal quantification tree (Da San Martino et al., 2016).
+
+    The most reliable binary quantifiers come first.
 
     For each threshold j a classifier g_j of "y <= j" is fitted; D_j, the Kullback-Leibler divergence between the
-    fraction of y <= j and the mean of g_j on the held-out items, says how reliable it is. The tree takes the threshold
+    fraction of y <= j and the mean of g_j on the held-out items, measures its reliability. The tree takes the threshold
     of the smallest D_j at its root (ties: the smallest j) and goes on within both sides. The posterior of a class is
     the product of g_t (going left) and 1 - g_t (going right) along its path; the estimate is the mean posterior.
 
@@ -160,7 +162,7 @@ class OQT(_TreeQuantifier):
                 "LogisticRegression, or CalibratedClassifierCV around it."
             )
 
-    def _judge(self, X: Any, codes: Codes, weights: Weights | None) -> None:
+    def _test(self, X: Any, codes: Codes, weights: Weights | None) -> None:
         n = len(self.classes_)
         w = None if weights is None else weights.values
         true = np.array([np.average(codes <= j, weights=w) for j in range(n - 1)])
@@ -192,7 +194,9 @@ class OQT(_TreeQuantifier):
 
 
 class ARC(_TreeQuantifier):
-    """ARC (Esuli, 2016): hard decisions down a tree that halves the items, then a correction per class.
+    """ARC (Esuli, 2016): hard decisions down a tree, then a correction.
+
+    The tree halves the items. Each class has a correction.
 
     A node splits its classes where the fraction of its items on the left is nearest to one half (ties: the first), and
     fits a classifier on its own items. An item descends to one class.
@@ -259,7 +263,7 @@ class ARC(_TreeQuantifier):
                 self.models_[low, high] = side
                 level += [(low, t, left), (t + 1, high, right)]
 
-    def _judge(self, X: Any, codes: Codes, weights: Weights | None) -> None:
+    def _test(self, X: Any, codes: Codes, weights: Weights | None) -> None:
         n = len(self.classes_)
         votes = self._class_scores(X)
         w = None if weights is None else weights.values
@@ -315,7 +319,7 @@ def _ratios(true: Floats, predicted: Floats) -> Floats:
 
 
 def divergence(true: Any, estimated: Any) -> Any:
-    """Kullback-Leibler divergence in bits between binary distributions with P(left) = true, estimated; any shape.
+    """Return the Kullback-Leibler divergence in bits of binary distributions.
 
     Both are smoothed, z <- (z + e) / (1 + 2 e) with e = 1e-6.
     """
@@ -325,7 +329,7 @@ def divergence(true: Any, estimated: Any) -> Any:
 
 
 def most_reliable_first(divergences: Any) -> Any:
-    """Return the tree over thresholds 0..n-2 whose nodes take the smallest divergence (n - 1,) of their interval.
+    """Return the tree whose nodes take the smallest divergence (n - 1,).
 
     >>> most_reliable_first([0.3, 0.1, 0.2])
     (1, (0, 0, 1), (2, 2, 3))
@@ -341,7 +345,7 @@ def most_reliable_first(divergences: Any) -> Any:
 
 
 def halving_tree(counts: Any) -> Any:
-    """Return the tree whose nodes split their items, with `counts` (n,) per class, as evenly as possible.
+    """Return the tree whose nodes split `counts` (n,) as evenly as possible.
 
     >>> halving_tree([10, 10, 10, 30])
     (2, (0, 0, (1, 1, 2)), 3)
@@ -360,7 +364,7 @@ def halving_tree(counts: Any) -> Any:
 
 
 def _binary_classifier(classifier: Any, weights: Weights | None) -> tuple[Any, Floats | None]:
-    """Return the classifier of the binary problems, and the weights (N,) that it is fitted with."""
+    """Return the classifier of the binary problems, and its weights (N,)."""
     model = _without_bags(classifier)
     return model, None if weights is None else usable_weights(model, weights.values, len(weights.values))
 
@@ -379,5 +383,5 @@ def _gives_posteriors(model: Any) -> bool:
 
 
 def _fit_side(model: Any, X: Any, right: Mask, w: Floats | None) -> Any:
-    """Fit a classifier of 0 (left, the lower classes) against 1 (right), with weights (N,)."""
+    """Fit a classifier of 0 (left, lower classes) against 1, with weights (N,)."""
     return fit_weighted(clone(model), X, right.astype(np.intp), w)

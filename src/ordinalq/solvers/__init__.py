@@ -1,4 +1,4 @@
-"""Solvers: each minimises the objectives of a whole batch of samples over the simplex."""
+"""Solvers that minimize the objectives of a batch of samples on the simplex."""
 
 from ordinalq.solvers.l1 import L1Solver as L1Solver
 from ordinalq.solvers.newton import NewtonSolver as NewtonSolver

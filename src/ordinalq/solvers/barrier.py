@@ -1,4 +1,4 @@
-"""Quadratic functions with a logarithmic barrier on the simplex, for a whole batch."""
+"""Quadratic functions with a logarithmic barrier on the simplex, in batches."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ SMALL = 24
 
 
 def eliminate(W: Floats) -> None:
-    """Turn W (n + m, n, B), K and below it R', into L and (L^-1 R)' with K = L L', in place.
+    """Turn W (n + m, n, B), K above R', into L and (L^-1 R)', K = L L', in place.
 
     Above its diagonal, L is left as K was.
     """
@@ -33,7 +33,7 @@ def eliminate(W: Floats) -> None:
 
 
 def substitute(W: Floats) -> Floats:
-    """Return (K^-1 R)', (m, n, B), from what `eliminate` has left, whose lower rows take it up."""
+    """Return (K^-1 R)', (m, n, B), from the result of `eliminate`, in place."""
     n = W.shape[1]
     X = W[n:]
     for j in reversed(range(n)):
@@ -44,7 +44,7 @@ def substitute(W: Floats) -> Floats:
 
 
 def whiten(K: Floats, R: Floats) -> tuple[Floats, Floats]:
-    """Return L^-1 R (B, n, m) and the diagonal of L (B, n), with L L' = K, for K (B, n, n) and R (B, n, m)."""
+    """Return L^-1 R (B, n, m) and the diagonal of L (B, n), with L L' = K."""
     B, n, m = R.shape
     W = np.empty((n + m, n, B))
     W[:n], W[n:] = K.transpose(1, 2, 0), R.transpose(2, 1, 0)
@@ -60,7 +60,9 @@ BOUNDARY = 0.99
 
 
 def minimize_inside(A: Floats, b: Floats, k: Floats, start: Floats, scale: Floats) -> Solution:
-    r"""Minimise p'Ap/2 - b'p - sum_i k_i ln p_i over the simplex; the minimum has mass in every class.
+    r"""Minimize p'Ap/2 - b'p - sum_i k_i ln p_i over the simplex.
+
+    The minimum has mass in every class.
 
     A (B, n, n) is positive semidefinite, k (B, n) positive, `start` (B, n) too; gradients are divided by `scale` (B,)
     in the optimality measure. Newton's method on the conditions A p - b - y = const, p_i y_i = k_i in p and y together
@@ -106,5 +108,5 @@ def minimize_inside(A: Floats, b: Floats, k: Floats, start: Floats, scale: Float
 
 
 def _length(x: Floats, step: Floats) -> Floats:
-    """Return the length of each step, at most one, that leaves x (n, B) positive, (B,)."""
+    """Return step lengths (B,), at most one, that leave x (n, B) positive."""
     return np.asarray(np.minimum(1.0, BOUNDARY / np.maximum((-step / x).max(axis=0), np.finfo(float).tiny)))

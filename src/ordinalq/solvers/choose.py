@@ -12,7 +12,7 @@ SOLVERS = {"quadratic": QuadraticSolver, "newton": NewtonSolver, "l1": L1Solver,
 
 
 def choose(objective: Objective, solver: Any = None) -> Any:
-    """Return the solver for an objective: the given one, the one of the given name, or the best suited.
+    """Return the solver for an objective: given, named, or the best suited.
 
     A quadratic objective gets the exact `QuadraticSolver`, a sum of absolute residuals the exact `L1Solver`, anything
     else the `NewtonSolver`. The `SoftmaxSolver` is used on request.
@@ -26,7 +26,7 @@ def choose(objective: Objective, solver: Any = None) -> Any:
 
 
 def check_solver(solver: Any, also: tuple[str, ...] = ()) -> None:
-    """Raise an error unless `solver` is None, a solver object, or a name (of `SOLVERS` or `also`)."""
+    """Raise an error unless `solver` is None, a solver, or a known name."""
     names = (*SOLVERS, *also)
     if isinstance(solver, str) and solver not in names:
         raise ValueError(f"solver must be one of {', '.join(map(repr, names))}, or an object, got {solver!r}.")

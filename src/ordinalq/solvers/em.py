@@ -19,7 +19,7 @@ from ordinalq.solvers.solution import Solution, kkt_residual
 # When iterations have changed the estimate little enough: statistics of two successive histograms.
 #
 # Each takes the numbers of items of the last and of the new estimate, (b, n), and returns one number per row (b,); the
-# iteration ends where it is at most the tolerance.
+# iteration ends if it is at most the tolerance.
 
 
 Stop = Callable[[Floats, Floats], Floats]
@@ -36,7 +36,10 @@ def kolmogorov_smirnov(old: Floats, new: Floats) -> Floats:
 
 
 def chi_square(old: Floats, new: Floats) -> Floats:
-    """Chi-square of two histograms per class: (1/n) sum_i (sqrt(A/B) b_i - sqrt(B/A) a_i)^2 / (a_i + b_i)."""
+    """Return the chi-square of two histograms per class.
+
+    (1/n) sum_i (sqrt(A/B) b_i - sqrt(B/A) a_i)^2 / (a_i + b_i).
+    """
     A, B = (counts.sum(axis=1, keepdims=True) for counts in (old, new))
     difference = np.sqrt(A / B) * new - np.sqrt(B / A) * old
     total = old + new
@@ -44,7 +47,9 @@ def chi_square(old: Floats, new: Floats) -> Floats:
 
 
 def bayes_factor(old: Floats, new: Floats) -> Floats:
-    """Logarithm of the odds that the ratio of two histograms is not the same in all classes (BenZvi et al., 2011).
+    """Return log odds that the ratio of histograms varies over the classes.
+
+    BenZvi et al. (2011).
 
     sum_i ln B(a_i + 1, b_i + 1) - ln B(A + 1, B + 1), with the beta function B and the totals A, B: each ratio, and the
     common one, is as likely as any other.
@@ -82,7 +87,9 @@ def em_mixture(
     max_iter: int = 100,
     tol: float = 0.0,
 ) -> Solution:
-    """p_i^(k) = (1/N) sum_x [p~_i r_i(x)] / [sum_j p~_j r_j(x)], p~ the smoothed p^(k-1) [eq:sld].
+    """Iterate p over ratios r(x) of items, with smoothed p~ [eq:sld].
+
+    p_i^(k) = (1/N) sum_x [p~_i r_i(x)] / [sum_j p~_j r_j(x)], p~ the smoothed p^(k-1).
 
     The prior (n,) is p~ of the first iteration; the regularizer of the objective plays no part. It stops after
     `max_iter` iterations, or where the mean absolute change of p is at most `tol`; 0 never stops early. The Solution is
@@ -111,7 +118,9 @@ def em_counts(
     acceptance: Floats | None = None,
     stop: Stop = mean_change,
 ) -> Solution:
-    """p_i^(k) = sum_j [M_ji p~_i / sum_l M_jl p~_l] q_j, p~ the smoothed p^(k-1) [eq:ibu].
+    """Iterate p over counts q, with smoothed p~ [eq:ibu].
+
+    p_i^(k) = sum_j [M_ji p~_i / sum_l M_jl p~_l] q_j, p~ the smoothed p^(k-1).
 
     The q of the data are the observed fractions, M is the response matrix. Without smoothing the limit is the maximum
     of the Poisson likelihood. A background o is one more cause, whose share is known: the denominator is
@@ -160,9 +169,11 @@ def _iterate(
     tol: float,
     stop: Stop = mean_change,
 ) -> tuple[Floats, Counts, Mask]:
-    """Iterate p = prior * ratios(prior) from the priors (b, n), at most `max_iter` times, one number or (b,).
+    """Iterate p = prior * ratios(prior) from the priors (b, n).
 
-    Return the last unsmoothed p, the number of iterations, and whether `tol` was met (or not asked for).
+    At most `max_iter` times, one number or (b,).
+
+    Return the last unsmoothed p, the number of iterations, and whether `tol` was met (or not given).
     """
     if not isinstance(max_iter, np.ndarray):
         max_iter = np.full(len(prior), check_integer("max_iter", max_iter, minimum=1))

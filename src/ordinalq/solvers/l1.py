@@ -1,4 +1,4 @@
-"""Exact minimisation of absolute residuals over the simplex, a whole batch at once.
+"""Exact minimization of absolute residuals over the simplex, in batches.
 
 min_p ||c - D p||_1 + p'Kp/2 - k'p over {p >= 0, sum p = 1}: a linear program for K = 0. A primal-dual interior point
 method (Mehrotra's predictor and corrector) solves all samples together, since D is the same for all; the residuals that
@@ -25,7 +25,9 @@ from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution
 
 
 def normal_equations(D: Floats, W: Floats, K: Floats, diagonal: Floats) -> Floats:
-    """Return the systems (B, n + 1, n + 1) of dp and dt, from which dy = W (rho - D dp) has been eliminated.
+    """Return systems (B, n + 1, n + 1) of dp and dt, with dy eliminated.
+
+    dy = W (rho - D dp).
 
     K (n, n) is the curvature that all problems share, `diagonal` (B, n) what each adds to its diagonal.
 
@@ -43,7 +45,10 @@ def normal_equations(D: Floats, W: Floats, K: Floats, diagonal: Floats) -> Float
 
 
 def whole_system(D: Floats, W: Floats, K: Floats, diagonal: Floats) -> Floats:
-    """Return the systems (B, n + 1 + d, n + 1 + d) of dp, dt and dy, where large weights W (B, d) cost no digits."""
+    """Return systems (B, n + 1 + d, n + 1 + d) of dp, dt and dy.
+
+    Large weights W (B, d) cost no digits there.
+    """
     B, n = diagonal.shape
     each, residual = np.arange(n), np.arange(n + 1, n + 1 + len(D))
     system = np.zeros((B, n + 1 + len(D), n + 1 + len(D)))
@@ -60,7 +65,7 @@ def whole_system(D: Floats, W: Floats, K: Floats, diagonal: Floats) -> Floats:
 CHUNK = 512
 # Interior points end when the duality gap is below this; the exact solution is then read off.
 GAP = 1e-10
-# The gap that a problem with a quadratic term may have.
+# The duality gap that a problem with a quadratic term may have.
 SMOOTH_GAP = 1e-8
 # A ridge is small enough when it raises the loss by less than this; of two losses one is lower by more than rounding.
 COSTLESS, ROUNDING = 2e-10, 2e-13
@@ -73,7 +78,7 @@ ZERO = 1e-7
 
 
 class L1Solver(BaseEstimator):
-    """Exact solver of objectives that are sums of absolute residuals plus a quadratic regularizer.
+    """Exact solver for absolute residuals plus a quadratic regularizer.
 
     Parameters
     ----------
@@ -89,16 +94,16 @@ class L1Solver(BaseEstimator):
         max_iter = check_integer("max_iter", self.max_iter, minimum=1)
         form = objective.absolute()
         if form is None:
-            raise TypeError(f"solver 'l1' needs a sum of absolute residuals, got {objective}; use solver='newton'.")
+            raise TypeError(f"solver 'l1' needs a sum of absolute residuals, got {objective}. Use solver='newton'.")
         D, C, K, k = form
         if K.any():  # the optimum is not a vertex, so only interior points remain
             pull = Pull(K, k, np.full((len(C), 1), RIDGE))
-            P, _, gap, n_iter = _in_chunks(
+            P, _, duality_gap, n_iter = _in_chunks(
                 lambda rows: _interior_points(D, C[rows], pull.take(rows), max_iter), len(C), len(K)
             )
-            left = np.flatnonzero(gap > SMOOTH_GAP)
+            left = np.flatnonzero(duality_gap > SMOOTH_GAP)
             if len(left):  # the normal equations ran out of digits
-                P[left], _, gap[left], steps = _in_chunks(
+                P[left], _, duality_gap[left], steps = _in_chunks(
                     lambda i: _interior_points(D, C[left[i]], pull.take(left[i]), max_iter, whole=True),
                     len(left),
                     sum(D.shape),
@@ -106,15 +111,17 @@ class L1Solver(BaseEstimator):
                 n_iter[left] += steps
         else:
             unit, own_D, own_C = _in_own_units(D, C)
-            P, gap, n_iter = _minimize(own_D, own_C, max_iter, SMALL_EXCESS / unit)
-            gap = unit * gap
+            P, duality_gap, n_iter = _minimize(own_D, own_C, max_iter, SMALL_EXCESS / unit)
+            duality_gap = unit * duality_gap
         value = objective.value(P, np.arange(len(C)))
-        confirmed = gap <= (SMOOTH_GAP if K.any() else np.maximum(EXCESS * np.abs(value), SMALL_EXCESS))
-        return Solution(P, value, n_iter, confirmed, gap)
+        confirmed = duality_gap <= (SMOOTH_GAP if K.any() else np.maximum(EXCESS * np.abs(value), SMALL_EXCESS))
+        return Solution(P, value, n_iter, confirmed, duality_gap)
 
 
 def _in_own_units(D: Floats, C: Floats) -> tuple[float, Floats, Floats]:
-    """Return a unit u and (D - m 1')/u, (c - m)/u, which has the same optima, m a column of D.
+    """Return a unit u and the scaled problem (D - m 1')/u, (c - m)/u.
+
+    It has the same optima; m is a column of D.
 
     Where all columns are nearly equal, the residuals depend on their differences; a single long column sets no unit.
     """
@@ -150,36 +157,42 @@ class Pull(NamedTuple):
 
 
 def _minimize(D: Floats, C: Floats, max_iter: int, small: float) -> tuple[Floats, Floats, Counts]:
-    """Return p (B, n), the duality gap (B,) and the number of steps (B,); an excess of `small` is always allowed."""
-    P, y, gap, unique, n_iter = _vertices(D, C, np.full(len(C), RIDGE), max_iter)
-    least = np.maximum(_loss(D, C, P) - gap, 0)  # a lower bound of the minimum
+    """Return p (B, n), duality gap (B,) and number of steps (B,).
+
+    An excess of `small` is always allowed.
+    """
+    P, y, duality_gap, unique, n_iter = _vertices(D, C, np.full(len(C), RIDGE), max_iter)
+    least = np.maximum(_loss(D, C, P) - duality_gap, 0)  # a lower bound of the minimum
     rows = np.flatnonzero(~unique)
     if len(rows):
         P[rows], steps = _nearest_to_uniform(D, C[rows], P[rows], least[rows], max_iter, small)
         n_iter[rows] += steps
-    # Nearly degenerate problems can stop short of the wanted gap: they get a closer look, and a simplex method has the
-    # last word on the few that are left.
+    # Nearly degenerate problems can stop short of the wanted duality gap: they get a closer look, and a simplex method
+    # has the last word on the few that are left.
     open_ = np.flatnonzero(_loss(D, C, P) > _limit(least, least, small))
     if len(open_):
         P[open_] = _corrected(D, C[open_], P[open_])
         least[open_] = np.maximum(least[open_], _lower_bounds(D, C[open_], P[open_], y[open_]))
         open_ = open_[_loss(D, C[open_], P[open_]) > _limit(least[open_], least[open_], small)]
     if len(open_):
-        closer, y, gap, _, steps = _vertices(D, C[open_], np.full(len(open_), RIDGE / 100), max_iter, GAP / 100)
-        least[open_] = np.maximum(least[open_], _loss(D, C[open_], closer) - gap)
+        closer, y, duality_gap, _, steps = _vertices(D, C[open_], np.full(len(open_), RIDGE / 100), max_iter, GAP / 100)
+        least[open_] = np.maximum(least[open_], _loss(D, C[open_], closer) - duality_gap)
         closer = _corrected(D, C[open_], closer)
         least[open_] = np.maximum(least[open_], _lower_bounds(D, C[open_], closer, y))
         n_iter[open_] += steps
         better = _loss(D, C[open_], closer) < _loss(D, C[open_], P[open_]) - ROUNDING
         P[open_[better]] = closer[better]
-    gap = _loss(D, C, P) - least
+    duality_gap = _loss(D, C, P) - least
     for b in np.flatnonzero(_loss(D, C, P) > _limit(least, least, small)):
-        P[b], gap[b] = _safeguard(D, C[b], P[b], gap[b])
-    return P, np.maximum(gap, 0), n_iter
+        P[b], duality_gap[b] = _safeguard(D, C[b], P[b], duality_gap[b])
+    return P, np.maximum(duality_gap, 0), n_iter
 
 
 def _vertices(D: Floats, C: Floats, ridge: Floats, max_iter: int, wanted: float = GAP) -> tuple[Any, ...]:
-    """Return p (B, n) for ridges (B,), read off from interior points, y, gap, whether p is unique, and the steps."""
+    """Return p (B, n) for ridges (B,), y, duality gap, uniqueness and steps.
+
+    p is read off from interior points.
+    """
     nothing = np.zeros((D.shape[1], D.shape[1]))
 
     def some(rows: Index) -> tuple[Any, ...]:
@@ -193,7 +206,7 @@ def _vertices(D: Floats, C: Floats, ridge: Floats, max_iter: int, wanted: float 
 def _nearest_to_uniform(
     D: Floats, C: Floats, P: Floats, least: Floats, max_iter: int, small: float
 ) -> tuple[Floats, Counts]:
-    """Return the optima nearest to uniform where P (B, n) is one of several, and the steps (B,) that this took.
+    """Return the optima nearest to uniform if there are several, and steps (B,).
 
     The largest ridge that costs next to nothing finds them, within the limit of `_limit`; no minimum is below `least`.
     """
@@ -211,7 +224,7 @@ def _nearest_to_uniform(
 
 
 def _in_chunks(function: Callable[[Index], tuple[Any, ...]], n_samples: int, n_classes: int) -> tuple[Any, ...]:
-    """Join what a function returns for successive rows, as many at a time as fit the cache."""
+    """Join the results of a function for chunks of rows that fit the cache."""
     step = max(1, min(CHUNK, HESSIANS // n_classes**2))
     parts = [function(np.arange(i, min(i + step, n_samples))) for i in range(0, n_samples, step)]
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
@@ -220,7 +233,9 @@ def _in_chunks(function: Callable[[Index], tuple[Any, ...]], n_samples: int, n_c
 def _interior_points(
     D: Floats, C: Floats, pull: Pull, max_iter: int, wanted: float = GAP, whole: bool = False
 ) -> tuple[Floats, Floats, Floats, Counts]:
-    """Follow the central path; return p (B, n), the multipliers y (B, d), the gap (B,) and the number of steps (B,).
+    """Follow the central path; return p, multipliers, duality gap and steps.
+
+    p is (B, n), the multipliers y are (B, d), duality gap and number of steps are (B,).
 
     The residual is split, c - D p = up - down with up, down >= 0, and y in [-1, 1] is its multiplier; m >= 0 belongs
     to p >= 0 and t to sum p = 1. Optimal are points with up (1 - y) = down (1 + y) = p m = 0 and
@@ -238,7 +253,7 @@ def _interior_points(
     # A quadratic term ties the primal and the dual step together.
     coupled = pull.ridge + np.abs(pull.K).max() > 10 * RIDGE
     n_terms = 2 * D.shape[0] + n
-    gap, n_iter = np.full(B, np.inf), np.zeros(B, dtype=np.int64)
+    duality_gap, n_iter = np.full(B, np.inf), np.zeros(B, dtype=np.int64)
     open_ = np.arange(B)
     result, multipliers = P.copy(), y.copy()
     for _ in range(max_iter):
@@ -246,10 +261,14 @@ def _interior_points(
         primal = C[open_] - P @ D.T - up + down
         dual = y @ D + m - t - pull.gradient(P)
         now = _duality_gap(D, C[open_], pull, P, y)
-        better = now < gap[open_]
-        result[open_[better]], multipliers[open_[better]], gap[open_[better]] = P[better], y[better], now[better]
+        better = now < duality_gap[open_]
+        result[open_[better]], multipliers[open_[better]], duality_gap[open_[better]] = (
+            P[better],
+            y[better],
+            now[better],
+        )
         # Once the products are this small, further steps only lose digits.
-        going = (gap[open_] > wanted * size[open_]) & (total > 1e-14 * size[open_])
+        going = (duality_gap[open_] > wanted * size[open_]) & (total > 1e-14 * size[open_])
         if not going.any():
             break
         if not going.all():
@@ -291,7 +310,7 @@ def _interior_points(
         above, below = above - reach_dual * dy, below + reach_dual * dy
         y, m, t = y + reach_dual * dy, m + reach_dual * dm, t + reach_dual * dt
     result = np.maximum(result, 0)
-    return result / result.sum(axis=1, keepdims=True), multipliers, gap, n_iter
+    return result / result.sum(axis=1, keepdims=True), multipliers, duality_gap, n_iter
 
 
 def _duality_gap(D: Floats, C: Floats, pull: Pull | None, P: Floats, y: Floats) -> Floats:
@@ -308,19 +327,19 @@ def _duality_gap(D: Floats, C: Floats, pull: Pull | None, P: Floats, y: Floats) 
 
 
 def _longest_step(pairs: tuple[tuple[Floats, Floats], ...]) -> Floats:
-    """Return the largest s <= 1 / 0.99 with x + s dx >= 0 for all pairs (x, dx), (B, 1)."""
+    """Return the largest s <= 1 / 0.99 with x + s dx >= 0, (B, 1)."""
     shrinking = [np.max(-dx / x, axis=1) for x, dx in pairs]
     fastest = np.maximum(np.max(shrinking, axis=0), 0.99)
     return np.asarray(1 / fastest)[:, None]
 
 
-def _safeguard(D: Floats, c: Floats, p: Floats, gap: float) -> tuple[Floats, float]:
-    """Return the better one of p and the vertex that the simplex method of HiGHS finds, and its duality gap.
+def _safeguard(D: Floats, c: Floats, p: Floats, duality_gap: float) -> tuple[Floats, float]:
+    """Return the better of p and the vertex of HiGHS, and its duality gap.
 
-    HiGHS meets its conditions to 1e-10; then it is asked once more, for the change of p in units of the loss.
+    HiGHS meets its conditions to 1e-10; then it is called once more, for the change of p in units of the loss.
     """
     loss = float(np.abs(c - D @ p).sum())
-    least = loss - gap
+    least = loss - duality_gap
     for again in (False, True):
         start, unit = (p, loss) if again and loss > 0 else (np.zeros(len(p)), 1.0)
         program = _linear_program(D, (c - D @ start) / unit, start / unit)
@@ -336,7 +355,10 @@ def _safeguard(D: Floats, c: Floats, p: Floats, gap: float) -> tuple[Floats, flo
 
 
 def _linear_program(D: Floats, c: Floats, start: Floats) -> Any:
-    """Return what HiGHS finds for min ||c - D x||_1, start + x >= 0; x sums to one if start is zero, else to zero."""
+    """Return the HiGHS solution of min ||c - D x||_1, start + x >= 0.
+
+    x sums to one if start is zero, else to zero.
+    """
     d, n = D.shape
     return linprog(
         [0.0] * n + [1.0] * 2 * d,
@@ -349,12 +371,12 @@ def _linear_program(D: Floats, c: Floats, start: Floats) -> Any:
 
 
 def _limit(value: Floats, least: Floats, small: float) -> Floats:
-    """Return what a loss may be (B,) whose best known value and lower bound are given."""
+    """Return the largest acceptable loss (B,) for a best value and lower bound."""
     return np.asarray(value + np.maximum(EXCESS * least, small))
 
 
 def _corrected(D: Floats, C: Floats, P: Floats) -> Floats:
-    """Return P (B, n) with the residuals that are nearly zero made so by least changes, where that lowers the loss.
+    """Return P (B, n) with residuals near zero set to zero if the loss falls.
 
     By singular values instead of the normal equations of :func:`_read_off`, which have only half of the digits.
     """
@@ -375,15 +397,15 @@ def _corrected(D: Floats, C: Floats, P: Floats) -> Floats:
 
 
 def _lower_bounds(D: Floats, C: Floats, P: Floats, y: Floats) -> Floats:
-    """Return lower bounds (B,) of the minima, from optima P (B, n) and multipliers y (B, d)."""
+    """Return lower bounds (B,) of the minima, from P (B, n) and y (B, d)."""
     return np.array([_lower_bound(D, *one) for one in zip(C, P, y, strict=True)])
 
 
 def _lower_bound(D: Floats, c: Floats, p: Floats, y: Floats) -> float:
-    """Return y.c - max_i (D'y)_i of the best known y in [-1, 1], which no loss is below.
+    """Return the lower bound y.c - max_i (D'y)_i of the best known y in [-1, 1].
 
     At an optimum y is the sign of what is not nearly zero, and the classes with mass have the same D'y; the other
-    entries of y (d,) are changed as little as this asks.
+    entries of y (d,) are changed as little as this requires.
     """
     r, used = c - D @ p, p >= ZERO
     zero = np.abs(r) < ZERO
@@ -399,11 +421,13 @@ def _loss(D: Floats, C: Floats, P: Floats) -> Floats:
 
 
 def _read_off(D: Floats, C: Floats, P: Floats, y: Floats) -> tuple[Floats, Floats, Floats, Mask]:
-    """Return the exact p that the zero residuals and empty classes of P (B, n) determine, y, gap, and if p is unique.
+    """Return exact p for the zero residuals and empty classes of P (B, n).
+
+    Also y, the duality gap, and whether p is unique.
 
     That p is the point nearest to uniform among those with the same zero residuals and empty classes; where it would
     raise the loss, P itself is returned. The multipliers y (B, d) of the zero residuals are corrected so that all
-    classes with mass have the same gradient, as optimality asks.
+    classes with mass have the same gradient, as optimality requires.
     """
     n = D.shape[1]
     used = P >= ZERO

@@ -17,7 +17,7 @@ from ordinalq.solvers.objectives import HESSIANS, Objective
 from ordinalq.solvers.quadratic import is_stiff, simplex_qp, solve_qp
 from ordinalq.solvers.solution import EXCESS, SMALL_EXCESS, Solution, kkt_residual, optimality_gap
 
-# Curvatures of the models of Newton's method, and what they promise.
+# Curvatures of the models of Newton's method, and their expected gains.
 
 
 # Curvatures below this part of the largest are raised to it.
@@ -27,7 +27,10 @@ MIN_BENT_CURVATURE = 1e-9
 
 
 def lowest_nearby(values: Callable[[Floats, Index], Floats], P: Floats, rows: Index) -> Floats:
-    """Return the points (B', n) of least value on the lines from P (B', n) to each class, at steps of any size."""
+    """Return the points of least value on the lines from P (B, n) to each class.
+
+    Steps of many sizes are tried.
+    """
     best, lowest = P.copy(), values(P, rows)
     for corner in np.eye(P.shape[1]):
         for step in NEARBY:
@@ -39,15 +42,15 @@ def lowest_nearby(values: Callable[[Floats, Index], Floats], P: Floats, rows: In
 
 
 def largest_curvature(H: Floats) -> Floats:
-    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n, a class against all."""
+    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n."""
     means = H.mean(axis=2)
     return np.asarray((np.einsum("bii->bi", H) - 2 * means).max(axis=1) + means.mean(axis=1))
 
 
 def with_ridge(H: Floats, G: Floats) -> Floats:
-    """Return H (B, n, n) with a tiny ridge relative to its diagonal, against flat directions.
+    """Return H (B, n, n) with a tiny ridge relative to its diagonal.
 
-    Where there is no curvature at all, as where no bin with items counts, it is relative to the gradients G (B, n).
+    Without any curvature, as if no bin with items counts, it is relative to the gradients G (B, n).
     """
     n = H.shape[1]
     diagonal = np.abs(np.einsum("bii->bi", H))
@@ -59,7 +62,7 @@ def with_ridge(H: Floats, G: Floats) -> Floats:
 
 
 def along_simplex(H: Floats) -> Floats:
-    """Return H (B, n, n) with a tiny ridge, and positive curvature along (1, ..., 1), where no step goes."""
+    """Return H (B, n, n) with a ridge and positive curvature along (1, ..., 1)."""
     n = H.shape[1]
     H = H - H.mean(axis=1, keepdims=True)
     H = H - H.mean(axis=2, keepdims=True)
@@ -68,7 +71,7 @@ def along_simplex(H: Floats) -> Floats:
 
 
 def along_face(H: Floats, P: Floats, G: Floats) -> Floats:
-    """Return H (B, n, n) along the face of P (B, n) that the gradient G (B, n) leads to, else with positive curvature.
+    """Return H (B, n, n) along the face of P (B, n) for the gradient G (B, n).
 
     A class without mass, and which should get none, takes no part in a step. Beside a kink its curvature can be so
     large and negative that those which count are lost in it.
@@ -86,7 +89,7 @@ def along_face(H: Floats, P: Floats, G: Floats) -> Floats:
 
 
 def bent_upwards(H: Floats) -> Floats:
-    """Return H (B, n, n) with negative curvatures replaced by their absolute values, tiny ones by a small positive."""
+    """Return H (B, n, n) with absolute curvatures, and a small lower limit."""
     curvature, axes = np.linalg.eigh(H)
     size = np.abs(curvature)
     size = np.maximum(size, MIN_BENT_CURVATURE * size.max(axis=1, keepdims=True))
@@ -94,7 +97,7 @@ def bent_upwards(H: Floats) -> Floats:
 
 
 def positive_definite(H: Floats) -> Mask:
-    """Return which of the matrices H (B, n, n) are positive definite: all pivots of their elimination are positive."""
+    """Return which of the matrices H (B, n, n) are positive definite."""
     H = H.copy()
     good = np.ones(len(H), dtype=bool)
     for k in range(H.shape[1]):
@@ -124,7 +127,7 @@ MULTIPLIER_STEPS = 5
 
 
 def move_to_uniform(objective: Objective, solution: Solution) -> None:
-    """Replace the optima of samples that have several by those nearest to uniform, in place."""
+    """Replace non-unique optima by those nearest to uniform, in place."""
     rows = np.arange(len(solution.p))
     seen = objective.seen(rows)
     if seen is None:
@@ -154,7 +157,7 @@ def move_to_uniform(objective: Objective, solution: Solution) -> None:
 
 
 def _projected(R: Floats, P: Floats) -> Floats:
-    """Return the points nearest to uniform among those of the simplex with R'p as at P (B, n).
+    """Return the points nearest to uniform with R'p as at P (B, n).
 
     R (B, n, n) has orthonormal columns, some of them zero. Minimises ||p - 1/n||^2 by the method of multipliers.
     """
@@ -198,18 +201,18 @@ def _is_imprecise(objective: Objective, solution: Solution) -> Mask:
 STAGE_TOL = 1e-4
 # Rounding error of a value, as part of its terms: a rise below it does not count.
 NOISE = 1e-14
-# Where the decrease that a step promises is lost in the rounding of the value, this many more steps polish p.
+# If the expected decrease of a step is lost in the rounding of the value, this many more steps polish p.
 POLISHING_STEPS = 4
-# With a kink that is rounded off, the gradient is no more accurate than this; within the 1e-8 over which it is, that is
+# With a kink that is rounded off, the gradient is only accurate to this; within the 1e-8 over which it is, that is
 # 1e-11 of the value.
 ROUNDED_OFF = 1e-3
-# A step must achieve this part of the decrease that the gradient promises.
+# A step must achieve this part of the decrease expected from the gradient.
 ARMIJO = 1e-4
 # The line search gives up below this length.
 SHORTEST = 1e-12
 # Mass that all classes share at a start where the objective is infinite.
 SOME_MASS = 0.01
-# Per unit of the scale a tau beyond this changes p no more, while rounding errors of p, squared, would swamp the value.
+# Per unit of the scale a larger tau does not change p, while rounding errors of p, squared, would swamp the value.
 LARGEST = 1e16
 # Where the slope, per unit of the scale, is beyond this, a bin with items has lost all that could explain them: no step
 # leads away from there, so that this part of the last one is taken back.
@@ -260,14 +263,14 @@ class NewtonSolver(BaseEstimator):
         self.tol = tol
 
     def minimize(self, objective: Objective) -> Solution:
-        """Minimise every sample's objective, from the uniform p and along the stages that the objective offers.
+        """Minimize every sample's objective from the uniform p, along its stages.
 
         Where several p are optimal, the one nearest to the uniform distribution is taken.
         """
         max_iter = check_integer("max_iter", self.max_iter, minimum=1)
         tol = check_real("tol", self.tol, low=0)
         if objective.absolute() is not None:
-            raise TypeError(f"solver 'newton' needs a smooth objective, got {objective}; use solver='l1'.")
+            raise TypeError(f"solver 'newton' needs a smooth objective, got {objective}. Use solver='l1'.")
         B, n = objective.n_samples, objective.n_classes
         solution = Solution(np.empty((B, n)), np.empty(B), np.empty(B, np.int64), np.empty(B, np.bool_), np.empty(B))
         for rows, part in objective.passes():
@@ -293,7 +296,7 @@ class NewtonSolver(BaseEstimator):
 
 
 def _other_starts(objective: Objective, max_iter: int, tol: float) -> list[Floats]:
-    """Return points (B, n) to start from where there may be several minima, besides the optimum of the first stage.
+    """Return further starting points (B, n) if there may be several minima.
 
     They are the uniform p, near the best of the classes alone, the optimum of the first stage without a penalty (where
     that fits exactly, it is a corner that no path from elsewhere finds), and those with one part of the data counted
@@ -312,7 +315,7 @@ def _other_starts(objective: Objective, max_iter: int, tol: float) -> list[Float
 
 
 def _from_each(objective: Objective, starts: list[Floats], max_iter: int, tol: float) -> Iterator[Solution]:
-    """Yield the minima from each of several starts (B, n); of few samples all starts are followed at once."""
+    """Yield the minima from each of several starts (B, n)."""
     B, n = objective.n_samples, objective.n_classes
     step = max(1, HESSIANS // (B * n * n))
     for first in range(0, len(starts), step):
@@ -326,7 +329,7 @@ def _from_each(objective: Objective, starts: list[Floats], max_iter: int, tol: f
 def _minimize_in_stages(
     objective: Objective, stages: list[Objective], P: Floats, max_iter: int, tol: float
 ) -> Solution:
-    """Minimise the stages one after the other from P (B, n), each from the optimum of the one before."""
+    """Minimize the stages in turn from P (B, n), each from the last optimum."""
     steps = np.zeros(len(P), dtype=np.int64)
     for stage in stages:
         bare, penalty = stage.split() or (stage, None)
@@ -340,7 +343,7 @@ def _minimize_in_stages(
 
 
 def _inside(objective: Objective, P: Floats) -> Floats:
-    """Return P (B, n), with some mass for every class where the objective is infinite or undefined otherwise."""
+    """Return P (B, n) with mass in every class if the objective needs it."""
     rows = np.flatnonzero((P == 0).any(axis=1))
     if len(rows) == 0:
         return P
@@ -351,7 +354,7 @@ def _inside(objective: Objective, P: Floats) -> Floats:
 
 
 def _minimize(objective: Objective, P: Floats, max_iter: int, tol: float, steps: Counts | None = None) -> Solution:
-    """Minimise the objectives of all samples from the points P (B, n); `steps` (B,) were taken before."""
+    """Minimize the objectives from P (B, n) after `steps` (B,)."""
     objective = objective.along_simplex()
     bare, penalty = objective.split() or (objective, None)
     if penalty is not None:
@@ -371,11 +374,11 @@ class _Run:
         self.objective, self.penalty, self.P, self.tol = objective, penalty, P.copy(), tol
         self.scale = objective.scale
         self.before = np.full_like(P, 1 / P.shape[1])
-        self.value, self.kkt, self.promised = np.empty(B), np.empty(B), np.full(B, np.inf)
+        self.value, self.kkt, self.expected_gain = np.empty(B), np.empty(B), np.full(B, np.inf)
         self.state = np.full(B, State.NEWTON, dtype=np.int8)
         self.polished = np.zeros(B, dtype=np.int64)
         # A start for another stage need not be confirmed. Elsewhere a small gradient is not enough: where the curvature
-        # is tiny, it says little about the value.
+        # is tiny, it has little information on the value.
         self.roughly = tol >= STAGE_TOL
         self.stiff = np.zeros(B, dtype=bool)
         if penalty is not None:
@@ -384,7 +387,7 @@ class _Run:
             self.K = penalty.tau * penalty.C.T @ penalty.C
 
     def minimize(self, max_iter: int, steps: Counts) -> Solution:
-        """Take steps until every sample has come to an end; `steps` (B,) were taken before."""
+        """Take steps until every sample has ended, after `steps` (B,)."""
         n_iter = steps.copy()
         open_ = np.arange(len(self.P))
         for iteration in range(max_iter + 1):
@@ -419,7 +422,7 @@ class _Run:
 
     def _next_states(self, open_: Index, moved: Mask, noise: Floats) -> None:
         """Follow the table of :class:`State` after a step."""
-        small = self.promised[open_] <= noise
+        small = self.expected_gain[open_] <= noise
         if not self.objective.convex:
             # Bending a curvature upwards can leave next to no step far from the optimum: be careful from there on.
             halted = (small | ~moved) & (self.kkt[open_] > ROUNDED_OFF) & self._is(open_, State.NEWTON)
@@ -430,7 +433,7 @@ class _Run:
         self.state[open_[~moved]] = State.STUCK
 
     def _converged(self) -> Mask:
-        """Return which samples (B,) are optimal: by the gradient, or because the last step promised almost nothing."""
+        """Return which samples (B,) are optimal, by gradient or expected decrease."""
         if not self.objective.convex:
             converged = (self.kkt <= self.tol) | ((self.polished > 0) & (self.kkt <= ROUNDED_OFF))
             # A column of M that is thousands of times as long as the others has so steep a slope that a mass of 1e-15
@@ -440,14 +443,14 @@ class _Run:
                 nearby = self._values(lowest_nearby(self._values, self.P[doubtful], doubtful), doubtful)
                 converged[doubtful] = self.value[doubtful] - nearby <= self._allowed(doubtful)
             return np.asarray(converged)
-        confirmed = self.promised <= self._allowed()
+        confirmed = self.expected_gain <= self._allowed()
         # The gradient of a stiff penalty is large where p has its last digit.
         small = (self.kkt <= ROUNDED_OFF) | (self.stiff & (self.state != State.STUCK))
         confirmed &= (self.polished > 0) & small
         return np.asarray((self.state == State.DONE) | confirmed)
 
     def _derivatives(self, open_: Index, *, first: bool) -> Derivatives:
-        """Return value and gradient of the whole, and the Hessian, for stiff samples without the penalty."""
+        """Return value, gradient and Hessian, the latter without a stiff penalty."""
         at = self.objective.derivatives(self.P[open_], open_)
         steep = np.abs(at.gradient).max(axis=1) > STEEPEST * self.scale[open_]
         if steep.any():
@@ -491,7 +494,7 @@ class _Run:
         return H
 
     def _model_minima(self, open_: Index, at: Derivatives, H: Floats) -> tuple[Floats, Floats | None]:
-        """Return the minima (B', n) of the models, and tau (C p - c) there where some samples are stiff."""
+        """Return minima (B', n) of the models, and tau (C p - c) if stiff."""
         P, stiff = self.P[open_], self.stiff[open_]
         b = np.matmul(H, P[:, :, None])[:, :, 0] - at.gradient
         if self.penalty is None or not stiff.any():
@@ -505,7 +508,7 @@ class _Run:
         return X, r
 
     def _step(self, open_: Index, at: Derivatives, noise: Floats) -> Mask:
-        """Take one damped step in the samples `open_` (B',); return which could move, and note what they promised.
+        """Take a damped step in samples `open_` (B',); return which could move.
 
         `noise` (B',) is the rounding error of the values: a rise below it does not count.
         """
@@ -515,7 +518,7 @@ class _Run:
         D = X - P
         # D sums to zero, so the mean of the gradient does not count; left in, its rounding errors would.
         slope = (centred_gradient(P, at.gradient) * D).sum(axis=1)
-        self.promised[open_] = -slope
+        self.expected_gain[open_] = -slope
         step = np.ones(len(P))
         moved = np.zeros(len(P), dtype=bool)
         if r is not None:
@@ -526,7 +529,7 @@ class _Run:
         while len(left):
             trial = P[left] + step[left, None] * D[left]
             value = self._values(trial, open_[left])
-            # A step that promises less than the noise may raise the value: it polishes p.
+            # A step with an expected gain below the noise may raise the value: it polishes p.
             good = value <= at.value[left] + ARMIJO * step[left] * slope[left] + noise[left]
             chosen = left[good]
             self.P[open_[chosen]], moved[chosen] = trial[good], True

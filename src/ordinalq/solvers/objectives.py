@@ -31,7 +31,9 @@ TINY = 1e-300
 
 
 class Seen(NamedTuple):
-    """Directions of p that matter: along d the objective is constant where d'Gd = 0 and sum d = 0.
+    """Directions along which objectives change.
+
+    Along d the objective is constant if d'Gd = 0 and sum d = 0.
 
     ``matrices`` (k, n, n) are the different G, ``which`` (B,) is the index of each sample's matrix.
     """
@@ -43,8 +45,8 @@ class Seen(NamedTuple):
 class Objective(ABC):
     """B functions of p on the simplex.
 
-    ``scale`` (B,) divides gradients in the optimality measure, so that likelihoods count per item; ``convex`` says
-    whether the functions are so, ``nonnegative`` whether no value is below zero.
+    ``scale`` (B,) divides gradients in the optimality measure, so that likelihoods count per item. ``convex`` is
+    true if the functions are convex, ``nonnegative`` if no value is below zero.
     """
 
     n_samples: int
@@ -66,31 +68,34 @@ class Objective(ABC):
         return self.derivatives(P, rows).gradient
 
     def majorizer(self, P: Floats, rows: Index) -> Floats | None:
-        """Return Hessians (B', n, n) of convex functions that touch the objective at P and lie above it, or None."""
+        """Return Hessians (B', n, n) of convex upper bounds that touch at P, or None."""
         return None
 
     def quadratic(self) -> tuple[Floats, Floats] | None:
-        """Return A (n, n) and b (B, n) if the objective is p'Ap - 2 b'p up to a constant, else None."""
+        """Return A (n, n), b (B, n) if the objective is p'Ap - 2 b'p, else None."""
         return None
 
     def along_simplex(self) -> "Objective":
-        """Return the objective, perhaps with derivatives that hold along the simplex only, but are more accurate."""
+        """Return an objective with more accurate derivatives along the simplex."""
         return self
 
     def split(self) -> tuple["Objective", Penalty] | None:
-        """Return the objective without its regularizer, and the parts of this, where it is a :class:`Penalty`."""
+        """Return the objective without its regularizer, and the penalty parts."""
         return None
 
     def absolute(self) -> tuple[Floats, Floats, Floats, Floats] | None:
-        """Return D (d, n), C (B, d), K (n, n), k (n,) if the objective is ||c - Dp||_1 + p'Kp/2 - k'p, else None."""
+        """Return D, C, K, k of a sum of absolute residuals, else None.
+
+        The objective is ||c - Dp||_1 + p'Kp/2 - k'p with D (d, n), C (B, d), K (n, n), k (n,).
+        """
         return None
 
     def stages(self) -> list["Objective"]:
-        """Return easier objectives, easiest first, whose optima lead to this one's; usually none."""
+        """Return easier objectives, easiest first, whose optima are good starts."""
         return []
 
     def ambiguous(self, P: Floats) -> Mask:
-        """Return for which samples (B,) other starts may lead to better minima than those at P (B, n)."""
+        """Return which samples (B,) may have better minima than those at P (B, n)."""
         return np.zeros(self.n_samples, dtype=bool)
 
     def emphases(self) -> list["Objective"]:
@@ -98,16 +103,16 @@ class Objective(ABC):
         return []
 
     def seen(self, rows: Index) -> Seen | None:
-        """Return in which directions the objectives of the samples `rows` (B',) change; None if in all, or unknown."""
+        """Return directions of change for `rows` (B',); None if all or unknown."""
         return None
 
     def take(self, rows: Index) -> "Objective":
-        """Return the objectives of some samples, each as often as it is named; only `ambiguous` ones need it."""
+        """Return the objectives of some samples, with repetitions."""
         raise TypeError(f"{self} cannot start several times from each sample, as an ambiguous objective must.")
 
     @abstractmethod
     def passes(self, chosen: Mask | None = None) -> Iterator[tuple[Index, "Objective"]]:
-        """Yield the (chosen) samples in chunks that fit the cache: rows (b,) and an objective of these b alone."""
+        """Yield rows (b,) and their objective, in chunks that fit the cache."""
 
 
 class LinearObjective(Objective):
@@ -153,7 +158,7 @@ class LinearObjective(Objective):
         return gradient if type(self.regularizer) is NoPenalty else gradient + self._penalty(P, rows).gradient
 
     def along_simplex(self) -> "LinearObjective":
-        """Return the objective with derivatives that hold along the simplex only, but are more accurate."""
+        """Return an objective with more accurate derivatives along the simplex."""
         part = copy(self)
         part.data = self.data.along_simplex()
         return part
@@ -190,7 +195,7 @@ class LinearObjective(Objective):
         return bare, penalty
 
     def absolute(self) -> tuple[Floats, Floats, Floats, Floats] | None:
-        """Return D, C, K, k where the loss is a sum of absolute residuals and the regularizer a quadratic form."""
+        """Return D, C, K, k of absolute residuals with a quadratic regularizer."""
         form = self.loss.absolute(self.data)
         penalty = self.regularizer.quadratic(self.n_classes)
         return None if form is None or penalty is None or self.strengths is not None else (*form, *penalty)
@@ -205,7 +210,7 @@ class LinearObjective(Objective):
         return [LinearObjective(self.loss.stages()[0], self.regularizer, part, self.strengths) for part in parts]
 
     def seen(self, rows: Index) -> Seen | None:
-        """Return D'D of the rows D of M that count for the loss, plus what the regularizer sees."""
+        """Return D'D of the counted rows D of M, plus that of the regularizer."""
         counted = self.loss.counted(self.data.take(rows))
         smoothed = self.regularizer.seen(self.n_classes)
         if counted is None or smoothed is None:
@@ -269,7 +274,9 @@ class Block(NamedTuple):
 
 
 class MixtureObjective(Objective):
-    """-(1/N) sum_x ln(r(x).p) plus a regularizer: the likelihood of p under prior probability shift.
+    """Likelihood of p under prior probability shift, plus a regularizer.
+
+    -(1/N) sum_x ln(r(x).p).
 
     r_i(x) = s_i(x) / p_L,i is the density of x in class i up to a factor that does not depend on i; the ratios (N, n)
     are those of the pool. Gradient -(1/N) sum_x r(x) / (r(x).p), Hessian (1/N) sum_x r(x) r(x)' / (r(x).p)^2.
@@ -282,13 +289,13 @@ class MixtureObjective(Objective):
         self.n_samples, self.n_classes = len(samples), ratios.shape[1]
         self.scale = np.ones(len(samples))
         self.convex = self.regularizer.convex
-        self._held: Block | None = None  # the ratios of all samples, where they are kept for many evaluations
+        self._held: Block | None = None  # the ratios of all samples, if they are kept for many evaluations
 
     def __repr__(self) -> str:
         return f"mixture likelihood + {self.regularizer}"
 
     def blocks(self, rows: Index, numbers: int = BLOCK) -> Iterator[Block]:
-        """Yield the ratios of the samples `rows`, a few samples of similar size at a time."""
+        """Yield the ratios of the samples `rows`, some of similar size at a time."""
         sizes = self.samples.sizes[rows]
         order = np.argsort(sizes, kind="stable")
         start = 0
@@ -323,7 +330,7 @@ class MixtureObjective(Objective):
         return bare, penalty
 
     def passes(self, chosen: Mask | None = None) -> Iterator[tuple[Index, "MixtureObjective"]]:
-        """Yield chunks of samples of similar size, whose ratios are gathered once for all evaluations."""
+        """Yield chunks of samples of similar size, with gathered ratios."""
         everyone = np.arange(self.n_samples) if chosen is None else np.flatnonzero(chosen)
         for block in self.blocks(everyone, BLOCKS):
             rows = everyone[block.rows]
@@ -379,13 +386,13 @@ class MixtureObjective(Objective):
 
 
 def _all_seen(G: Floats) -> bool:
-    """Return whether all matrices G (..., n, n) see every direction along the simplex."""
+    """Return whether all G (..., n, n) are regular along the simplex."""
     size = np.linalg.eigvalsh(G)
     return bool((size[..., 1] > ALL_SEEN * size[..., -1]).all())  # the first belongs to (1, ..., 1)
 
 
 def _in_own_units(G: Floats) -> Floats:
-    """Return G (..., n, n) along the simplex, divided by its largest entry: what is seen little of is still seen."""
+    """Return G (..., n, n) along the simplex, divided by its largest entry."""
     G = G - G.mean(axis=-1, keepdims=True)
     G = G - G.mean(axis=-2, keepdims=True)
     size = np.abs(G).max(axis=(-2, -1), keepdims=True)
@@ -393,6 +400,9 @@ def _in_own_units(G: Floats) -> Floats:
 
 
 def negative_log_likelihood(V: Floats, W: Floats) -> Floats:
-    """Return -sum_x w(x) ln v(x), (b,), for densities V and weights W (b, m); infinite where v = 0 < w."""
+    """Return -sum_x w(x) ln v(x), (b,), for densities V and weights W (b, m).
+
+    It is infinite if v = 0 < w.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(-np.where(W > 0, W * np.log(V), 0.0).sum(axis=1))

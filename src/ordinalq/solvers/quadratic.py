@@ -1,4 +1,4 @@
-"""Exact solution of convex quadratic programs over the simplex, a whole batch at once.
+"""Exact solution of convex quadratic programs over the simplex, in batches.
 
 min_p p'Ap - 2 b'p + tau/2 ||C p - c||^2 over {p >= 0, sum p = 1}, with A positive semidefinite on the directions that
 sum to zero. One A may serve the whole batch (ACC, PACC, EDy, o-PDF and their regularized forms), or each problem has
@@ -42,14 +42,14 @@ class Systems(ABC):
 
     @abstractmethod
     def solve(self, free: Mask, rows: Index) -> tuple[Floats, Floats]:
-        """Minimise the problems `rows` (B',) over {sum p = 1, p = 0 outside `free`} with `free` (B', n).
+        """Minimize the problems `rows` (B',) with p = 0 outside `free` (B', n).
 
         Return p (B', n) and the multipliers mu (B', n) of p >= 0: the gradient less its value on the free classes.
         """
 
     @abstractmethod
     def size(self, P: Floats, rows: Index) -> Floats:
-        """Return the size (B', n) of the terms that mu at P is the sum of, hence of its rounding errors."""
+        """Return the size (B', n) of the terms of mu at P, for rounding errors."""
 
     @abstractmethod
     def largest_size(self, P: Floats, rows: Index) -> Floats:
@@ -80,7 +80,7 @@ class PlainSystems(Systems):
         return np.broadcast_to(A, len(self.b)), np.abs(self.b).max(axis=1)
 
     def solve(self, free: Mask, rows: Index) -> tuple[Floats, Floats]:
-        """Return p and mu: with the multiplier lam of the sum, A p - b = lam + mu/2 and mu = 0 on the free classes."""
+        """Return p and mu, with A p - b = lam + mu/2 and mu = 0 on free classes."""
         A, b = self.A, self.b[rows]
         if A.ndim == 3:
             A = A if len(rows) == len(A) else A[rows]
@@ -127,7 +127,7 @@ def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[F
 
 
 def _inverse(K: Floats) -> Floats:
-    """Return the inverses of K (B, m, m), or pseudo-inverses of those whose ridge is lost next to larger entries."""
+    """Return inverses of K (B, m, m), or pseudo-inverses of singular ones."""
     try:
         return np.linalg.inv(K).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
@@ -135,7 +135,7 @@ def _inverse(K: Floats) -> Floats:
 
 
 def _same_rows(free: Mask) -> tuple[Index, Index]:
-    """Return an order of the rows (B,) in which equal ones follow each other, and where each kind starts in it."""
+    """Return an order of rows (B,) that groups equal ones, and their starts."""
     B = len(free)
     packed = np.packbits(free, axis=1)
     words = np.zeros((B, -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
@@ -148,13 +148,13 @@ def _same_rows(free: Mask) -> tuple[Index, Index]:
 
 
 def _refine_solutions(K: Floats, inverse: Floats, rhs: Floats) -> Floats:
-    """Return the solutions x of K x = rhs for symmetric K, with one step of refinement; rhs (..., n + 1) in rows."""
+    """Return solutions x of K x = rhs with one refinement; rhs (..., n + 1)."""
     x = np.matmul(rhs, inverse)
     return np.asarray(x + np.matmul(rhs - np.matmul(x, K), inverse))
 
 
 def _systems(A: Floats, free: Mask) -> Floats:
-    """Return the bordered matrices (B, n + 1, n + 1), with unit vectors for the classes that are not free."""
+    """Return bordered matrices (B, n + 1, n + 1) of the free classes."""
     B, n = free.shape
     K = np.zeros((B, n + 1, n + 1))
     K[:, :n, n] = K[:, n, :n] = free
@@ -216,7 +216,7 @@ class StiffSystems(Systems):
         return P, mu
 
     def size(self, P: Floats, rows: Index) -> Floats:
-        """Return |A| |p| + |b| + |C|'|r|, and its mean over p for the value on the free classes."""
+        """Return |A| |p| + |b| + |C|'|r|, and its mean over p."""
         P = np.abs(P)
         A = np.broadcast_to(self.A, (len(self.b), *self.A.shape[-2:]))[rows]
         terms = np.matmul(np.abs(A), P[:, :, None])[:, :, 0] + np.abs(self.b[rows])
@@ -229,7 +229,10 @@ class StiffSystems(Systems):
 
 
 class _Face:
-    """One set of free classes (k of n): coordinates y with p = p0 + W y, p0 a point of least penalty."""
+    """Set of k free classes: coordinates y with p = p0 + W y.
+
+    p0 is a point of least penalty.
+    """
 
     def __init__(self, free: Mask, penalty: Penalty) -> None:
         k = int(free.sum())
@@ -332,7 +335,7 @@ def active_set(systems: Systems, free: Mask) -> tuple[Floats, Counts, Mask]:
 
 
 def _negative(systems: Systems, P: Floats, mu: Floats, free: Mask, rows: Index) -> Mask:
-    """Return which multipliers (B', n) of classes that are not free are negative by more than rounding errors."""
+    """Return which multipliers (B', n) of classes not free are negative."""
     negative = (mu < 0) & ~free
     some = np.flatnonzero(negative.any(axis=1))
     if len(some):
@@ -345,13 +348,13 @@ def _negative(systems: Systems, P: Floats, mu: Floats, free: Mask, rows: Index) 
 
 
 def _last_guess(_systems: Systems, P: Floats, _rows: Index) -> Floats:
-    """Return the last points (B', n) without what is negative; the largest of each is positive."""
+    """Return the last points (B', n) without negative parts."""
     P = np.maximum(P, 0)
     return np.asarray(P / P.sum(axis=1, keepdims=True))
 
 
 def _better_guess(systems: Systems, P: Floats, rows: Index) -> Floats:
-    """Return interior points, without classes that have next to no mass, or uniform ones if there is a penalty."""
+    """Return interior points without empty classes, or uniform with a penalty."""
     if not isinstance(systems, PlainSystems):
         return np.full(P.shape, 1 / P.shape[1])
     P = interior_points(systems.A, systems.b, rows)
@@ -360,7 +363,9 @@ def _better_guess(systems: Systems, P: Floats, rows: Index) -> Floats:
 
 
 def one_at_a_time(systems: Systems, rows: Index, P: Floats, most: int) -> tuple[Floats, Counts, Mask]:
-    """Move feasible points downhill, one class at a time; finite for positive definite A, since the value falls.
+    """Move feasible points downhill, one class at a time.
+
+    Finite for positive definite A, since the value falls.
 
     Starts at P (B', n) of the problems `rows` (B',) and takes at most this many moves. Returns p (B', n), the number of
     moves (B',), and who came to an end (B',).
@@ -397,7 +402,7 @@ def one_at_a_time(systems: Systems, rows: Index, P: Floats, most: int) -> tuple[
 
 
 def interior_points(A: Floats, b: Floats, rows: Index) -> Floats:
-    """Return nearly optimal interior points (B', n) of the problems `rows` (B',), by Mehrotra's method.
+    """Return nearly optimal interior points (B', n) by Mehrotra's method.
 
     With multipliers m of p >= 0 and t of sum p = 1, optimal are points with 2 A p - 2 b - m + t = 0 and p m = 0.
     """
@@ -413,13 +418,13 @@ def interior_points(A: Floats, b: Floats, rows: Index) -> Floats:
     diagonal = np.arange(n)
     for _ in range(MAX_STEPS):
         p, q = P[open_], m[open_]
-        gap = (p * q).sum(axis=1)
+        duality_gap = (p * q).sum(axis=1)
         dual = b[open_] - np.matmul(A[open_], p[:, :, None])[:, :, 0] + q - t[open_]
-        going = (gap > GAP) | (np.abs(dual).max(axis=1) > GAP)
-        going &= gap > np.finfo(float).eps ** 2
+        going = (duality_gap > GAP) | (np.abs(dual).max(axis=1) > GAP)
+        going &= duality_gap > np.finfo(float).eps ** 2
         if not going.any():
             break
-        open_, p, q, gap, dual = open_[going], p[going], q[going], gap[going], dual[going]
+        open_, p, q, duality_gap, dual = open_[going], p[going], q[going], duality_gap[going], dual[going]
         K = np.zeros((len(open_), n + 1, n + 1))
         K[:, :n, :n] = A[open_]
         K[:, diagonal, diagonal] += q / p
@@ -439,7 +444,7 @@ def interior_points(A: Floats, b: Floats, rows: Index) -> Floats:
             if corrector:
                 break
             ahead = ((p + reach[:, None] * dp) * (q + reach[:, None] * dq)).sum(axis=1)
-            aim = (gap / n * (ahead / gap) ** 3)[:, None] - dp * dq
+            aim = (duality_gap / n * (ahead / duality_gap) ** 3)[:, None] - dp * dq
         P[open_] = p + reach[:, None] * dp
         m[open_] = q + reach[:, None] * dq
         t[open_] += reach[:, None] * dt
@@ -469,7 +474,7 @@ class QPSolution(NamedTuple):
     p, n_iter : ndarray (B, n), (B,)
         The minima, and the rounds needed.
     penalty, r : Penalty or None, ndarray (B, m) or None
-        The penalty of all problems, and tau (C p - c) where it is stiff.
+        The penalty of all problems, and tau (C p - c) if it is stiff.
     regular : ndarray (B,)
         Whether no ridge was needed, and the active sets came to an end.
     """
@@ -481,14 +486,14 @@ class QPSolution(NamedTuple):
     regular: Mask
 
     def multipliers(self) -> Floats:
-        """Return tau (C p - c), (B, m), without columns if there is no penalty."""
+        """Return tau (C p - c), (B, m), without columns if nothing is penalized."""
         if self.penalty is None:
             return np.zeros((len(self.p), 0))
         tau, C, c = self.penalty
         return np.asarray(tau * (row_product(self.p, C.T) - c)) if self.r is None else self.r.copy()
 
     def whole(self, bare: Derivatives) -> tuple[Floats, Floats]:
-        """Return value (B,) and gradient (B, n) at p, from those of the objective without the penalty."""
+        """Return value (B,) and gradient (B, n) at p, with the penalty added."""
         if self.penalty is None:
             return bare.value, bare.gradient
         return bare.value + self.penalty.value(self.p), bare.gradient + row_product(self.multipliers(), self.penalty.C)
@@ -507,7 +512,7 @@ class QuadraticSolver(BaseEstimator):
         bare, penalty = (objective, None) if parts is None else parts
         form = bare.quadratic()
         if form is None or (parts is None and objective.quadratic() is None):
-            raise TypeError(f"solver 'quadratic' needs a quadratic objective, got {objective}; use solver='newton'.")
+            raise TypeError(f"solver 'quadratic' needs a quadratic objective, got {objective}. Use solver='newton'.")
         A, b = form
         found = solve_qp(A, b, penalty=penalty)
         value, gradient = found.whole(bare.derivatives(found.p, np.arange(objective.n_samples)))
@@ -532,7 +537,7 @@ def _correct(
     limit: Floats,
     rows: Index,
 ) -> Floats:
-    """Correct the answers `rows` (B',) that are not confirmed by their own, more accurate gradients, in place.
+    """Correct unconfirmed solutions `rows` (B',) by accurate gradients, in place.
 
     Returns the gradients (B', n) at the corrected p; an excess of `limit` (B',) is allowed.
     """
@@ -558,7 +563,7 @@ def _correct(
 
 
 def _refined(bare: Objective, A: Floats, found: QPSolution, rows: Index) -> QPSolution:
-    """Return p, and r if there is a penalty, after a step from each p (B', n) on its classes with mass.
+    """Return p, and r with a penalty, after a step on classes with mass.
 
     The step is a correction: it has as many digits as its gradient, while p as a whole has only those of A p.
     """
@@ -572,17 +577,19 @@ def _refined(bare: Objective, A: Floats, found: QPSolution, rows: Index) -> QPSo
 
 
 def _gain(A: Floats, found: QPSolution, G: Floats) -> Floats:
-    """Return by how much the value can fall (B',) on the classes with mass, and by the best of those without."""
+    """Return possible decreases (B',) on classes with mass and without."""
     gain, r = np.empty(len(G)), found.multipliers()
     for i, (p, g) in enumerate(zip(found.p, G, strict=True)):
         step, _ = _face_step(A, found.penalty, p, r[i], g)
-        promised = -float(step @ (g - p @ g))
-        gain[i] = max(float(p @ g - g.min()) if (p == 0)[g.argmin()] else 0.0, promised if promised >= 0 else np.inf)
+        expected_gain = -float(step @ (g - p @ g))
+        gain[i] = max(
+            float(p @ g - g.min()) if (p == 0)[g.argmin()] else 0.0, expected_gain if expected_gain >= 0 else np.inf
+        )
     return gain
 
 
 def _face_step(A: Floats, penalty: Penalty | None, p: Floats, r: Floats, g: Floats) -> tuple[Floats, Floats]:
-    """Return how p (n,) and r (m,) change to the optimum on the classes with mass, where the gradient is g (n,).
+    """Return changes of p (n,) and r (m,) to the optimum on classes with mass.
 
     With r = tau (C p - c) as a separate unknown, no entry of the system holds the sum of a large and a small term.
     """
@@ -600,7 +607,7 @@ def _face_step(A: Floats, penalty: Penalty | None, p: Floats, r: Floats, g: Floa
     unit = np.ones(len(K))
     for _ in range(EQUILIBRATIONS):
         unit /= np.sqrt(np.maximum(np.abs(unit[:, None] * K * unit).max(axis=1), np.finfo(float).tiny))
-    # Along directions in which nothing changes there is no step: K is singular there, up to rounding errors.
+    # Directions in which nothing changes have a step of zero: K is singular there, up to rounding errors.
     x = unit * np.linalg.lstsq(unit[:, None] * K * unit, unit * rhs, rcond=None)[0]
     step = np.zeros(len(p))
     step[free] = x[:k]
@@ -608,7 +615,9 @@ def _face_step(A: Floats, penalty: Penalty | None, p: Floats, r: Floats, g: Floa
 
 
 def simplex_qp(A: Floats, b: Floats, free: Mask | None = None) -> tuple[Floats, Counts]:
-    """Minimise p'Ap - 2 b'p over the simplex for each row of b (B, n); return p (B, n) and the rounds needed (B,).
+    """Minimize p'Ap - 2 b'p over the simplex for each row of b (B, n).
+
+    Return p (B, n) and the rounds needed (B,).
 
     A (n, n) or (B, n, n) is symmetric, positive semidefinite on directions that sum to zero; `free` (B, n) is a first
     guess of the classes with mass, None stands for all.
@@ -620,7 +629,9 @@ def simplex_qp(A: Floats, b: Floats, free: Mask | None = None) -> tuple[Floats, 
 def solve_qp(
     A: Floats, b: Floats, free: Mask | None = None, *, penalty: Penalty | None = None, alone: bool = False
 ) -> QPSolution:
-    """Minimise p'Ap - 2 b'p plus a penalty over the simplex; parameters as for :func:`simplex_qp`.
+    """Minimize p'Ap - 2 b'p plus a penalty over the simplex.
+
+    Parameters are those of :func:`simplex_qp`.
 
     Singularity is judged in one matrix for all problems, and where the penalty is stiff, in the directions that it does
     not see: there A is all there is, however small.
@@ -632,7 +643,7 @@ def solve_qp(
     kept = penalty if stiff else None
     if penalty is not None and not stiff:
         A, b = _merged(A, b, penalty)
-    judged = _judge(A, kept)
+    judged = _condition(A, kept)
     if judged.ridge > 0:
         found = _nearest_to_uniform(A, b, judged, kept)
     else:
@@ -640,8 +651,8 @@ def solve_qp(
     return found if stiff else found._replace(penalty=penalty)
 
 
-class _Judged(NamedTuple):
-    """Whether the last digits of a problem are seen in p, the ridge that a singular one needs, else 0, and its kernel.
+class _Conditioning(NamedTuple):
+    """Conditioning of a problem: accuracy in p, ridge if singular, kernel.
 
     The columns of `flat` (n, k) are an orthonormal basis of the directions along which the objective is constant.
     """
@@ -651,8 +662,10 @@ class _Judged(NamedTuple):
     flat: Floats
 
 
-def _judge(A: Floats, penalty: Penalty | None) -> _Judged:
-    """Judge A (n, n) along the simplex, or along its directions that the penalty does not change.
+def _condition(A: Floats, penalty: Penalty | None) -> _Conditioning:
+    """Return the conditioning of A (n, n) along the simplex.
+
+    With a penalty, along the directions that it does not change.
 
     Without a penalty the coordinates are all p_i but one. Each is scaled by its own curvature, because a column of M
     that is much longer than the others does not make a problem singular.
@@ -670,13 +683,13 @@ def _judge(A: Floats, penalty: Penalty | None) -> _Judged:
         A = axes.T @ A @ axes
         unit = np.ones(len(A))
     if A.size == 0:
-        return _Judged(False, 0.0, np.zeros((n, 0)))
+        return _Conditioning(False, 0.0, np.zeros((n, 0)))
     safe = np.where(unit > 0, unit, 1.0)
     relative, vectors = np.linalg.eigh(A / (safe[:, None] * safe))
     relative = np.abs(relative)
     flat = relative <= SINGULAR * relative.max()
     if not flat.any():
-        return _Judged(bool(relative.min() <= DELICATE * relative.max()), 0.0, np.zeros((n, 0)))
+        return _Conditioning(bool(relative.min() <= DELICATE * relative.max()), 0.0, np.zeros((n, 0)))
     # The kernel is orthogonal to the other eigenvectors in units of p. Its own, divided by tiny units, would be nearly
     # parallel, and rounding errors would lead them off the simplex.
     steep = vectors[:, ~flat].T * safe
@@ -685,25 +698,25 @@ def _judge(A: Floats, penalty: Penalty | None) -> _Judged:
     curvature = np.sort(np.abs(np.linalg.eigvalsh(A)))
     size = curvature[-1] if curvature[-1] > 0 else 1.0
     if flat.all():
-        return _Judged(True, float(size), kernel)
+        return _Conditioning(True, float(size), kernel)
     # Small also for the classes whose columns are not long, should the mass be theirs.
     smallest = np.sqrt(size * curvature[flat.sum()])
-    return _Judged(True, float(RIDGE * min(smallest, np.median(A.diagonal()[unit > 0]))), kernel)
+    return _Conditioning(True, float(RIDGE * min(smallest, np.median(A.diagonal()[unit > 0]))), kernel)
 
 
 def is_stiff(penalty: Penalty, curvature: Floats) -> Mask:
-    """Return whether a penalty is too strong to be added to matrices of the given curvatures (B,) along the simplex."""
+    """Return whether a penalty is too strong to be added to given curvatures (B,)."""
     return np.asarray(penalty.tau / 2 * np.square(penalty.C).sum(axis=0).max() > STIFF * curvature)
 
 
 def along_simplex(A: Floats) -> Floats:
-    """Return A restricted to the directions that sum to zero, as an (n, n) matrix with (1, ..., 1) in its kernel."""
+    """Return A (n, n) restricted to directions that sum to zero."""
     A = A - A.mean(axis=0)
     return np.asarray(A - A.mean(axis=1, keepdims=True))
 
 
 def _unseen(penalty: Penalty) -> Floats:
-    """Return an orthonormal basis (n, k) of the directions that sum to zero and that the penalty does not change."""
+    """Return a basis (n, k) of zero-sum directions that the penalty ignores."""
     C = np.vstack([penalty.C, np.ones(penalty.C.shape[1])])
     _, S, Vt = np.linalg.svd(C)
     rank = int((RANK * S[0] < S).sum())
@@ -727,12 +740,12 @@ def _solve(A: Floats, b: Floats, free: Mask, penalty: Penalty | None, *, alone: 
 
 
 def _bounded(penalty: Penalty, A: Floats, b: Floats) -> Penalty:
-    """Return the penalty with a tau that is as good as infinite, where it is larger: squares of it stay finite."""
+    """Return the penalty with tau limited so that its squares stay finite."""
     size = float(np.abs(A).max() + np.abs(b).max())
     return penalty._replace(tau=min(penalty.tau, INFINITE * size)) if size > 0 else penalty
 
 
-def _nearest_to_uniform(A: Floats, b: Floats, judged: _Judged, penalty: Penalty | None) -> QPSolution:
+def _nearest_to_uniform(A: Floats, b: Floats, judged: _Conditioning, penalty: Penalty | None) -> QPSolution:
     """Solve problems with many optima by proximal steps that start at the uniform p.
 
     Each step minimises the objective plus ridge * ||p - previous||^2. The first is as near to the optimum that is

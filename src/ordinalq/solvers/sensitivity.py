@@ -12,7 +12,7 @@ FLAT = 1e-12
 
 
 def tangent_inverse(objective: Objective, P: Floats) -> Floats:
-    """Return X (B, n, n) with dp = -X dg: what a change dg of the gradients does to the minima P (B, n).
+    """Return X (B, n, n) with dp = -X dg: changes of minima P by gradients.
 
     With Z the projection on the directions that keep the sum of p and the classes without mass, X is the pseudo-inverse
     of Z H Z; H is the Hessian.

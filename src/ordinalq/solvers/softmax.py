@@ -1,4 +1,4 @@
-"""Newton's method in the soft-max chart, as the paper prints it: p = softmax(l), minimized over l from l = 0.
+"""Newton's method in the soft-max chart of the paper: p = softmax(l), from l = 0.
 
 It repeats the numerics of the paper. The chart covers the open simplex only: where a class of the optimum
 is empty, p approaches it without end, and what is left is of the order of the tolerance. The other solvers work on the
@@ -16,7 +16,7 @@ from ordinalq.solvers.solution import Solution, kkt_residual
 
 # No latent moves by more in a step: the second-order model of an exponential holds no farther.
 LONGEST = 2.0
-# A step must achieve this part of the decrease that the gradient promises.
+# A step must achieve this part of the decrease expected from the gradient.
 ARMIJO = 1e-4
 # The line search gives up below this length.
 SHORTEST = 1e-10
@@ -25,9 +25,11 @@ NOISE = 1e-14
 
 
 class SoftmaxSolver(BaseEstimator):
-    """min over l of F(softmax(l)), l_1 = 0, from l = 0, i.e. from the uniform p [eq:softmax2].
+    """Newton solver in the soft-max chart [eq:softmax2].
 
-    Steps are those of Newton's method with negative curvatures turned upwards (F is not convex in l even where it is in
+    Minimizes F(softmax(l)) over l with l_1 = 0 from l = 0, the uniform p.
+
+    Steps are those of Newton's method with negative curvatures turned upwards (F is not convex in l even if it is in
     p), shortened to at most 2 per latent and until F falls. The end is judged on the simplex, by the KKT residual of p:
     the gradient in l vanishes on every face, a wrong one too.
 
@@ -48,7 +50,7 @@ class SoftmaxSolver(BaseEstimator):
         max_iter = check_integer("max_iter", self.max_iter, minimum=1)
         tol = check_real("tol", self.tol, low=0)
         if objective.absolute() is not None:
-            raise TypeError(f"solver 'softmax' needs a smooth objective, got {objective}; use solver='l1'.")
+            raise TypeError(f"solver 'softmax' needs a smooth objective, got {objective}. Use solver='l1'.")
         B, n = objective.n_samples, objective.n_classes
         solution = Solution(np.empty((B, n)), np.empty(B), np.empty(B, np.int64), np.empty(B, np.bool_), np.empty(B))
         for rows, part in objective.passes():
@@ -57,7 +59,7 @@ class SoftmaxSolver(BaseEstimator):
 
 
 def _minimize(objective: Objective, max_iter: int, tol: float) -> Solution:
-    """Minimise the objectives of all samples from l = 0; those that are done leave the batch."""
+    """Minimize the objectives of all samples from l = 0."""
     objective = objective.along_simplex()
     B, n = objective.n_samples, objective.n_classes
     L, value, kkt = np.zeros((B, n - 1)), np.empty(B), np.empty(B)
@@ -81,7 +83,7 @@ def _minimize(objective: Objective, max_iter: int, tol: float) -> Solution:
 
 
 def _step(objective: Objective, L: Floats, open_: Index, at: Derivatives) -> Mask:
-    """Move the latents L of the samples `open_` (b,) so that their values fall; say which of them have moved."""
+    """Move the latents L of the samples `open_` (b,); return which moved."""
     D = -np.linalg.solve(bent_upwards(at.hessian), at.gradient[:, :, None])[:, :, 0]
     D *= LONGEST / np.maximum(np.abs(D).max(axis=1, keepdims=True), LONGEST)
     slope = (at.gradient * D).sum(axis=1)

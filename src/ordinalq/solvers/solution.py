@@ -16,7 +16,7 @@ EXCESS, SMALL_EXCESS = 5e-10, 5e-13
 
 @dataclass(frozen=True)
 class Solution:
-    """Minimisers of B objectives over the simplex; a failure is data, not an exception.
+    """Minimizers of B objectives over the simplex, with convergence flags.
 
     Parameters
     ----------
@@ -49,22 +49,63 @@ class Solution:
 
     @classmethod
     def closed_form(cls, P: Floats) -> "Solution":
-        """Return estimates P (B, n) that no solver was needed for."""
+        """Return estimates P (B, n) that no solver was needed for.
+
+        Parameters
+        ----------
+        P : ndarray (B, n)
+            Distributions, one per sample.
+
+        Returns
+        -------
+        Solution
+            Converged solution with these distributions.
+        """
         zeros = np.zeros(len(P))
         return cls(P, zeros, np.zeros(len(P), dtype=np.int64), np.ones(len(P), dtype=bool), zeros.copy())
 
     def take(self, rows: Array) -> "Solution":
-        """Return the solution of some samples, chosen by a mask (B,) or by positions."""
+        """Return the solution of some samples, chosen by a mask (B,) or by positions.
+
+        Parameters
+        ----------
+        rows : ndarray
+            Positions or mask of samples.
+
+        Returns
+        -------
+        Solution
+            Solutions of these samples.
+        """
         return Solution(*(getattr(self, name)[rows] for name in self.__annotations__))
 
     def put(self, rows: Index, part: "Solution") -> None:
-        """Write the solution of some samples into the rows (b,) of this one."""
+        """Write the solution of some samples into the rows (b,) of this one.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Positions of samples.
+        part : Solution
+            New solutions of these samples.
+        """
         for name in self.__annotations__:
             getattr(self, name)[rows] = getattr(part, name)
 
     @classmethod
     def concatenate(cls, parts: list["Solution"]) -> "Solution":
-        """Join the solutions of successive parts of a batch."""
+        """Join the solutions of successive parts of a batch.
+
+        Parameters
+        ----------
+        parts : list of Solution
+            Solutions of successive samples.
+
+        Returns
+        -------
+        Solution
+            Solutions of all samples.
+        """
         fields: list[Any] = [[getattr(part, name) for part in parts] for name in cls.__annotations__]
         return cls(*(np.concatenate(field) for field in fields))
 
@@ -72,13 +113,15 @@ class Solution:
 def optimality_gap(P: Floats, G: Floats) -> Floats:
     """Return p.g - min_i g_i, (B,), for P (B, n) and the gradient G (B, n).
 
-    No point of the simplex has a smaller value than a convex function's at p less this gap.
+    No point of the simplex has a smaller value than a convex function's at p less this duality gap.
     """
     return np.asarray((P * (G - G.min(axis=1, keepdims=True))).sum(axis=1))
 
 
 def kkt_residual(P: Floats, G: Floats) -> Floats:
-    """max_i max(-ghat_i, p_i |ghat_i|) with ghat = g - (p.g) 1: zero exactly at the KKT points of the simplex.
+    """Return max_i max(-ghat_i, p_i |ghat_i|) with ghat = g - (p.g) 1.
+
+    It is zero exactly at the KKT points of the simplex.
 
     The first part is zero if no class without mass should get some, the second if the classes with mass have equal
     gradients. P and G, the gradient, have shape (B, n); the result (B,).
@@ -88,7 +131,7 @@ def kkt_residual(P: Floats, G: Floats) -> Floats:
 
 
 def distributions(solution: Solution) -> Floats:
-    """Return the distributions of a solution, (B, n), with one warning if some did not converge."""
+    """Return the distributions (B, n) of a solution; warn if not converged."""
     warn_of_failed(int((~solution.converged).sum()), len(solution.p), stacklevel=4)
     return clean(solution.p)
 
@@ -97,8 +140,8 @@ def warn_of_failed(failed: int, total: int, stacklevel: int = 3) -> None:
     """Warn where some of all samples did not converge."""
     if failed:
         warnings.warn(
-            f"{failed} of {total} samples did not converge to the tolerance of the solver: "
-            "give a larger max_iter (of the method or its solver), or more regularization.",
+            f"{failed} of {total} samples did not converge to the tolerance of the solver. "
+            "Pass a larger max_iter (of the method or its solver), or more regularization.",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )

@@ -19,7 +19,7 @@ import pandas as pd
 import sklearn
 
 from ordinalq.inference.drift import Drift
-from ordinalq.inference.estimates import check_names, united
+from ordinalq.inference.estimates import check_names, concatenate
 from ordinalq.inference.nested import groups_of_parts
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.inference.predict import estimate_block, is_wanted, settle
@@ -237,7 +237,7 @@ def collected(task: Task, found: Sequence[tuple[Any, int]], keys: Keys) -> Any:
     """Return all estimates, or all sums, from those of the blocks."""
     warn_of_failed(sum(failed for _, failed in found), len(keys))
     parts = [part for part, _ in found]
-    return united(parts, keys) if task.estimates else Summary.merged(parts)
+    return concatenate(parts, keys) if task.estimates else Summary.merged(parts)
 
 
 def example(task: Task) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from ordinalq.unfolding.result import ONE_SIGMA, Unfolding, chi_square
 from ordinalq.unfolding.spectrum import bias_covariance
 from ordinalq.unfolding.strength import strengths_by_rule
 
-# A closure is good where it is off by less than this part of the statistical error.
+# A closure is good if it deviates by less than this part of the statistical error.
 SMALL_BIAS = 0.5
 # A test of models loses nothing where the p-value after unfolding is at least this part of the one before.
 LITTLE = 0.5
@@ -100,7 +100,9 @@ def closure_test(unfolding: Unfolding, truth: Any = None) -> Check:
 
 
 def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any], *, bias: bool = True) -> Check:
-    """Compare models with the data before and after unfolding, which must not make a model look worse.
+    """Compare models with the data before and after unfolding.
+
+    Unfolding must not make a model look worse.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ def bottom_line_test(unfolding: Unfolding, models: Mapping[str, Any], *, bias: b
     -------
     Check
         Columns: chi-square and p-value of the folded model and the counts, and of the model and the estimate, with all
-        that is uncertain. Models with a p-value below 0.01 before unfolding do not count; if there is no other, the
+        that is uncertain. Models with a p-value below 0.01 before unfolding do not count; if no other is left, the
         test is not passed.
 
     Examples
@@ -201,7 +203,7 @@ def coverage_test(
 
 @dataclass(frozen=True)
 class Toys:
-    """Unfolded toys: estimates, variances without bias and variances of the bias, (B, n) each."""
+    """Unfolded toys: estimates, variances and variances of bias, (B, n) each."""
 
     T: Floats
     variance: Floats
@@ -218,7 +220,7 @@ class Toys:
 
 
 def unfold_toys(unfolding: Unfolding, G: Floats) -> Toys:
-    """Unfold histograms G (B, d) as one was unfolded, with systematic errors to first order."""
+    """Unfold histograms G (B, d) with systematic errors to first order."""
     unfolder = unfolding.unfolder
     strengths = None if unfolding.scan is None else strengths_by_rule(unfolder, G, unfolding.scan.rule)
     fit = unfolder.solve(G, strengths)

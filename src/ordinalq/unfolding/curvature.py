@@ -1,4 +1,4 @@
-"""Changes of the local slope of a spectrum, which the default of `unfold` keeps small.
+"""Changes of the local slope of a spectrum, penalized by default.
 
 On an axis x (ln E, or E itself), the contents of two neighbouring bins define a slope s: that of the exponential
 exp(s x), integrated over both bins, that has the ratio of their contents. Over ln E these exponentials are the power
@@ -25,14 +25,16 @@ CLOSE = 1e-12
 
 
 class Chain(NamedTuple):
-    """Bins that are neighbours along an axis: their positions ``bins`` (k,) and their ``edges`` (k + 1,) in x."""
+    """Neighbouring bins along an axis: positions (k,) and edges (k + 1,) in x."""
 
     bins: Index
     edges: Floats
 
 
 class Curvature:
-    """Residuals of spectra: differences of neighbouring slopes, in units in which a chain has length one.
+    """Residuals of spectra: differences of neighbouring slopes.
+
+    A chain has length one.
 
     Parameters
     ----------
@@ -56,7 +58,7 @@ class Curvature:
         self._offset = np.zeros(n_bins) if reference is None else np.log(reference)
         chains = [chain for chain in chains if len(chain.bins) >= 3]
         pairs: list[Any] = []
-        middles, widths, gaps, centres, numbers = [], [], [], [], []
+        middles, widths, distances, centres, numbers = [], [], [], [], []
         rows: list[tuple[int, int]] = []
         for number, (bins, edges) in enumerate(chains):
             x = (edges - edges[0]) / (edges[-1] - edges[0])
@@ -68,7 +70,7 @@ class Curvature:
             middles.append(np.diff(m))
             widths.append(np.column_stack([h[:-1], h[1:]]))
             between = (m[1:] + m[:-1]) / 2
-            gaps.append(np.diff(between))
+            distances.append(np.diff(between))
             centres.append(m[1:-1])
             numbers.append(np.full(len(m) - 2, number))
             rows += [(first + i, first + i + 1) for i in range(len(m) - 2)]
@@ -76,7 +78,7 @@ class Curvature:
         self._distance = np.concatenate(middles) if middles else np.zeros(0)
         self._half = np.vstack(widths) / 2 if widths else np.zeros((0, 2))
         self._rows = np.array(rows, dtype=np.intp).reshape(-1, 2)
-        self._root_gap = np.sqrt(np.concatenate(gaps)) if gaps else np.zeros(0)
+        self._root_distance = np.sqrt(np.concatenate(distances)) if distances else np.zeros(0)
         self.centres = np.concatenate(centres) if centres else np.zeros(0)
         self.chain_of = np.concatenate(numbers) if numbers else np.zeros(0, dtype=np.intp)
         log_width = np.diff(np.log(self._half), axis=1)[:, 0]
@@ -95,7 +97,7 @@ class Curvature:
         return self.n_bins - int(np.linalg.matrix_rank(self.residuals(flat)[1][0])) if len(self) else self.n_bins
 
     def residuals(self, X: Floats) -> tuple[Floats, Floats]:
-        """Return residuals (B, m) and their derivatives (B, m, n) at logarithms of contents X (B, n)."""
+        """Return residuals (B, m) and derivatives (B, m, n) at log contents X (B, n)."""
         U = X - self._offset
         U = U[:, self._pairs[:, 1]] - U[:, self._pairs[:, 0]] - self._log_width
         if self._linear is not None:
@@ -104,10 +106,10 @@ class Curvature:
         else:
             slopes, rise = self._slopes(U)
             derivatives = self._chain_rule(rise)
-        return (slopes[:, self._rows[:, 1]] - slopes[:, self._rows[:, 0]]) / self._root_gap, derivatives
+        return (slopes[:, self._rows[:, 1]] - slopes[:, self._rows[:, 0]]) / self._root_distance, derivatives
 
     def _slopes(self, U: Floats) -> tuple[Floats, Floats]:
-        """Return the slopes whose exponentials have log density ratios U (B, pairs), and ds/dU."""
+        """Return slopes for log density ratios U (B, pairs), and ds/dU."""
         low, high = self._half[:, 0], self._half[:, 1]
         s = U / self._distance
         for _ in range(MOST_STEPS):
@@ -121,19 +123,19 @@ class Curvature:
         return s, 1 / distance
 
     def _chain_rule(self, rise: Floats) -> Floats:
-        """Return the derivatives (B, m, n) of the residuals from those of the slopes, (B, pairs)."""
+        """Return the derivatives (B, m, n) of the residuals from those of slopes."""
         B, m = len(rise), np.arange(len(self._rows))
         D = np.zeros((B, len(self._rows), self.n_bins))
         for sign, side in ((-1.0, 0), (1.0, 1)):
             pair = self._rows[:, side]
-            step = sign * rise[:, pair] / self._root_gap
+            step = sign * rise[:, pair] / self._root_distance
             D[:, m, self._pairs[pair, 0]] -= step
             D[:, m, self._pairs[pair, 1]] += step
         return D
 
 
 def log_sinhc(y: Floats) -> Floats:
-    """ln(sinh(y) / y): the logarithm of the mean of exp over an interval of half-width y."""
+    """Return ln(sinh(y) / y), the log mean of exp over a half-width y."""
     a = np.abs(y)
     large = np.maximum(a, SMALL)
     return np.where(a < SMALL, a * a / 6 - a**4 / 180, large + np.log1p(-np.exp(-2 * large)) - np.log(2 * large))
@@ -152,7 +154,7 @@ def chains_of(
     blocks: Sequence[int] | None = None,
     axis: str | None = None,
 ) -> list[Chain]:
-    """Return the chains of a histogram: its blocks, or the rows along each axis of a grid.
+    """Return the chains of a histogram: its blocks, or rows along each axis.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Estimates for many histograms and their derivatives: the interface of all unfolders, and that of quantifiers."""
+"""Estimates of many histograms and their derivatives; interface of unfolders."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Fit:
 
 
 class Column(NamedTuple):
-    """A change (d,) of one column of the response, so that thousands of them fit into memory."""
+    """Change (d,) of one column of the response, in compact form."""
 
     position: int
     values: Floats
@@ -53,7 +53,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Shift:
-    """One direction in which the model of the counts may be off, by one standard deviation; zero means no change.
+    """One standard deviation of the model of the counts in one direction.
 
     ``counts`` (d,) or (B, d), ``response`` (d, n) including the acceptance or one column of it, ``background`` (d,).
     """
@@ -72,7 +72,7 @@ class Shift:
 
 
 def shifted(known: Measurement, shifts: Sequence[Shift], steps: Floats) -> Measurement:
-    """Return a measurement moved by `steps` (K,) along K shifts; entries of the model stay non-negative."""
+    """Return a measurement moved by `steps` (K,) along K shifts, non-negative."""
     R, b = known.response, known.background
     for step, shift in zip(steps, shifts, strict=True):
         R, b = R + step * shift.of_response(R.shape), b + step * shift.background
@@ -102,7 +102,7 @@ class Unfolder(ABC):
 
     @abstractmethod
     def solve(self, G: Floats, strengths: Floats | None = None) -> Fit:
-        """Return estimates for the histograms G (B, d), with strengths (B,) or those of the method."""
+        """Return estimates for the histograms G (B, d), with strengths (B,)."""
 
     @abstractmethod
     def moved(self, fit: Fit, shifts: Sequence[Shift]) -> Floats:
@@ -110,7 +110,7 @@ class Unfolder(ABC):
 
     @abstractmethod
     def jacobian(self, fit: Fit) -> Floats:
-        """Return the derivatives of the estimates with respect to the observed counts, (B, n, d)."""
+        """Return derivatives (B, n, d) of the estimates by the observed counts."""
 
     @abstractmethod
     def grid(self, G: Floats, size: int) -> Floats:
@@ -125,7 +125,7 @@ class Unfolder(ABC):
         return np.asarray(np.einsum("ji,bij->b", self.measurement.response, J))
 
     def spread(self, T: Floats, *, acceptance: bool = False) -> Floats:
-        """Return covariances (B, d, d) of the counts of spectra T (B, n): fluctuations and systematic shifts.
+        """Return covariances (B, d, d) of counts: fluctuations and shifts.
 
         Shifts of the acceptance are left out by default: an estimate follows them, a model does not.
         """
@@ -140,13 +140,13 @@ class Unfolder(ABC):
         return np.asarray(V)
 
     def statistical(self, fit: Fit, J: Floats) -> Floats:
-        """Return statistical covariances (B, n, n) of estimates with derivatives J (B, n, d)."""
+        """Return statistical covariances (B, n, n) from derivatives J (B, n, d)."""
         known = self.measurement
         expected = known.fold(fit.T) if known.variances is None else fit.G
         return np.asarray(np.einsum("bij,bjk,blk->bil", J, known.fluctuations(expected), J))
 
     def draw(self, t: Floats, n_toys: int, rng: np.random.Generator) -> Floats:
-        """Draw histograms (n_toys, d) of the spectrum t (n,), each with another response and background."""
+        """Draw histograms (n_toys, d) of t (n,) with varied response and background."""
         if not self.shifts:
             return self.measurement.draw(self.measurement.fold(t[None])[0], n_toys, rng)
         steps = rng.normal(size=(n_toys, len(self.shifts)))
@@ -176,7 +176,7 @@ class QuantifierUnfolder(Unfolder):
         return Fit(G, solution.p, T, strengths, solution.n_iter, solution.converged)
 
     def moved(self, fit: Fit, shifts: Sequence[Shift]) -> Floats:
-        """Return the moves of the estimates by differences of gradients, or of runs, ahead and behind."""
+        """Return moves of the estimates by differences of gradients or of runs."""
         known = self.measurement
         a, S = known.acceptance, known.signal(fit.G)
         if self.model.has_formula and len(fit) == 1 and shifts:
@@ -200,7 +200,7 @@ class QuantifierUnfolder(Unfolder):
         return np.array(moves).reshape(len(shifts), *fit.T.shape)
 
     def _moves(self, fit: Fit, shifts: Sequence[Shift]) -> Floats:
-        """Return the moves of one estimate by the formula of the model, in chunks of shifts."""
+        """Return the moves of one estimate by the formula, in chunks of shifts."""
         known = self.measurement
         M, a, b, S = known.M, known.acceptance, known.background, float(known.signal(fit.G)[0])
         data, q = known.data(fit.G), fit.G[0] / S
@@ -228,14 +228,14 @@ class QuantifierUnfolder(Unfolder):
         return (STEP, 0.0) if below else (STEP, -STEP)
 
     def _model(self, acceptance: Floats | None) -> ResponseModel:
-        """Return the model with another acceptance in its penalty or prior, if it has one."""
+        """Return the model with another acceptance in its penalty or prior."""
         if acceptance is None or self.method.get_params(deep=False).get("acceptance") is None:
             return self.model
         scaled = acceptance / acceptance.max() * self.measurement.relative_acceptance.max()
         return response_model(clone(self.method).set_params(acceptance=scaled))
 
     def jacobian(self, fit: Fit) -> Floats:
-        """Return the derivatives of the estimates with respect to the observed counts, (B, n, d)."""
+        """Return derivatives (B, n, d) of the estimates by the observed counts."""
         known = self.measurement
         S, a = known.signal(fit.G)[:, None, None], known.acceptance[:, None]
         if self.model.has_formula:

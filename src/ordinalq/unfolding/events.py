@@ -28,7 +28,7 @@ def unfold_events(
     systematics: Mapping[str, Source] | None = None,
     **options: Any,
 ) -> Unfolding:
-    """Unfold the spectrum of events with a quantifier that was fitted on simulated events.
+    """Unfold the spectrum of events with a fitted quantifier.
 
     Every event has an observed value: the mean class number under the scores of the quantifier. The events are counted
     in bins of that value. The response is that of the held-out training events, which have out-of-sample scores, and
@@ -114,7 +114,7 @@ def _count(model: Any, events: Any, cuts: Floats) -> Floats:
 
 
 def _of_sample(found: Unfolding) -> Unfolding:
-    """Return the result with errors of the composition of the observed events: their true numbers do not fluctuate."""
+    """Return the result with errors for fixed numbers of observed events."""
     known = found.measurement
     fluctuations = known.fluctuations(found.refolded_flat[None])[0]
     between = (known.M * (known.acceptance * found.flat)) @ known.M.T

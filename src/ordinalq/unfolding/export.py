@@ -17,7 +17,7 @@ from ordinalq.unfolding.spectrum import SmoothSpectrum
 from ordinalq.unfolding.strength import Scan
 
 FORMAT = "ordinalq unfolding 1"
-# Methods that a file may name; others are refused.
+# Methods that a file may name; others raise an error.
 METHODS: dict[str, Any] = {kind.__name__: kind for kind in (SmoothSpectrum, RUN, IBU)}
 # Fields of a measurement that are stored.
 STORED = (
@@ -39,7 +39,10 @@ ARRAYS = ("flat", "jacobian", "statistical", "refolded_flat")
 
 
 def to_json(of: Any) -> str:
-    """Return an Unfolding as JSON: estimate, covariances by source, smearing matrix, measurement and method."""
+    """Return an Unfolding as JSON.
+
+    It has estimate, covariances by source, smearing matrix, measurement and method.
+    """
     name = type(of.method).__name__
     if name not in METHODS:
         raise TypeError(f"to_json supports {', '.join(METHODS)}, got {name}.")
@@ -101,7 +104,7 @@ def from_json(kind: Any, text: str) -> Any:
 
 
 def _shift(part: dict[str, Any]) -> Shift:
-    """Return a stored shift; that of one column of the response is a pair of its position and its values."""
+    """Return a stored shift; one column of the response is a pair."""
     response = part["response"]
     if isinstance(response, list) and isinstance(response[0], int):
         found: Any = Column(response[0], _array(response[1]))
@@ -161,7 +164,7 @@ def to_hepdata(of: Any, folder: Path, name: str, variable: str, units: str) -> l
 
 
 def _bins(of: Any, variable: str, units: str) -> list[dict[str, Any]]:
-    """Return the independent variables: low and high edges along each axis, or numbers of bins."""
+    """Return the independent variables: edges along each axis, or bin numbers."""
     table = of.frame()
     header: dict[str, str] = {"name": variable} | ({"units": units} if units else {})
     found: list[dict[str, Any]] = []
@@ -180,7 +183,10 @@ def _pairs(n: int) -> list[dict[str, Any]]:
 
 
 def _file_names(titles: Iterable[str]) -> list[str]:
-    """Return names of letters, digits and underscores that differ by more than case; repeated ones end in _2, _3."""
+    """Return unique names of letters, digits and underscores.
+
+    They differ by more than case; repeated ones end in _2, _3.
+    """
     found: dict[str, str] = {}
     for title in titles:
         plain = "_".join("".join(c if c.isalnum() else " " for c in title).split())
@@ -191,7 +197,7 @@ def _file_names(titles: Iterable[str]) -> list[str]:
 
 
 def _yaml(value: Any, indent: int = 0) -> str:
-    """Return mappings, lists, numbers and texts as YAML; texts are quoted as in JSON, which YAML includes."""
+    """Return mappings, lists, numbers and strings as YAML, quoted as JSON."""
     pad = "  " * indent
     if isinstance(value, dict) and value:
         lines = []

@@ -1,4 +1,4 @@
-"""Histograms in and out: any object of the UHI protocol, such as those of hist, boost-histogram, uproot and PyROOT."""
+"""Histograms of the UHI protocol: hist, boost-histogram, uproot, PyROOT."""
 
 import sys
 import warnings
@@ -30,12 +30,12 @@ def bin_contents(name: str, histogram: Any, *, n_axes: int | None = None, flow: 
 
 
 def bin_variances(name: str, histogram: Any, *, flow: bool = False) -> Floats:
-    """Return the variances of the bin contents of a histogram, which are the contents themselves without weights."""
+    """Return the variances of bin contents; without weights, the contents."""
     variances = _read(histogram.variances, flow)
     if variances is None:
         raise ValueError(
-            f"{name} must be a histogram with variances, got one that was scaled: fill one with "
-            "storage=Weight(), or give its contents, and their variances=[...]."
+            f"{name} must be a histogram with variances, got one that was scaled. "
+            "Use storage=Weight(), or pass its contents and their variances=[...]."
         )
     return np.asarray(variances, dtype=np.float64)
 
@@ -50,7 +50,7 @@ def _read(method: Callable[..., Any], flow: bool) -> Any:
 
 
 def warn_of_flow(response: Any, n_observed: int) -> None:
-    """Warn if simulated events migrate into the observed range from true flow bins, which are left out."""
+    """Warn if events migrate into the range from omitted true flow bins."""
     try:
         everything = np.asarray(response.values(flow=True), dtype=np.float64)
     except TypeError:
@@ -77,7 +77,7 @@ def flow_sides(axis: Any, n: int) -> tuple[bool, bool]:
 
 
 def axis_edges(axes: Sequence[Any], shape: tuple[int, ...]) -> tuple[Floats, ...] | None:
-    """Return the edges along each axis, with infinite ones of flow bins; None if an axis has no numbers."""
+    """Return the edges along each axis, infinite for flow bins, or None."""
     found = []
     for axis, n in zip(axes, shape, strict=True):
         if axis.traits.discrete:
@@ -90,21 +90,21 @@ def axis_edges(axes: Sequence[Any], shape: tuple[int, ...]) -> tuple[Floats, ...
 
 
 def check_axes(q: Any, M: Any, acceptance: Any, background: Any) -> None:
-    """Raise ValueError if histograms of acceptance and background do not have the bins of M and q."""
+    """Raise ValueError if acceptance or background have other bins than M and q."""
     observed = q.axes[0] if is_histogram(q) else M.axes[0] if is_histogram(M) else None
     true = M.axes[1] if is_histogram(M) and len(M.axes) == 2 else None
     for name, value, kind, axis in (
         ("background", background, "observed", observed),
         ("acceptance", acceptance, "true", true),
     ):
-        if axis is None or not is_histogram(value) or len(value.axes) != 1:  # more axes are refused later
+        if axis is None or not is_histogram(value) or len(value.axes) != 1:  # more axes raise an error later
             continue
         if not same_bins(value.axes[0], axis):
             raise ValueError(f"the axis of {name} must be the {kind} one, {axis!r}, got {value.axes[0]!r}.")
 
 
 def same_bins(one: Any, other: Any) -> bool:
-    """Return whether two axes have the same bins; names, labels and overflow bins may differ."""
+    """Return whether two axes have the same bins."""
     if len(one) != len(other):
         return False
     if one.traits.discrete or other.traits.discrete:
@@ -114,7 +114,7 @@ def same_bins(one: Any, other: Any) -> bool:
 
 
 def result_type(q: Any, M: Any) -> Callable[[Floats], Any]:
-    """Return the function that turns an estimate into a histogram of the type of q, if q and M are histograms."""
+    """Return the function that makes a histogram of the type of q, or None."""
     if not (is_histogram(q) and is_histogram(M)):
         return lambda estimate: estimate
     if len(q.axes) == 1 and len(M.axes) == 2 and not same_bins(q.axes[0], M.axes[0]):
@@ -132,7 +132,7 @@ def result_type(q: Any, M: Any) -> Callable[[Floats], Any]:
 
 
 def make_histogram(like: Any, axes: Sequence[Any], values: Floats, variances: Floats) -> Any:
-    """Return a histogram with variances, of the type of another one, or of `hist` if that has no constructor.
+    """Return a histogram with variances, of the type of another, or of `hist`.
 
     `axes` are axes of histograms, or arrays of edges. Values of flow bins are stored as such.
     """

@@ -25,7 +25,9 @@ WHOLE = 1e-6
 
 @dataclass(frozen=True)
 class Measurement:
-    """Observed counts, and the model of their expectation: lambda = M (a t) + b for true numbers t of events.
+    """Observed counts and their expectation lambda = M (a t) + b.
+
+    t are the true numbers of events.
 
     Attributes
     ----------
@@ -79,7 +81,7 @@ class Measurement:
 
     @property
     def response(self) -> Floats:
-        """Response with acceptance, (d, n): expected counts are response @ t + background."""
+        """Response with acceptance, (d, n): expected counts are R t + background."""
         return np.asarray(self.M * self.acceptance)
 
     @property
@@ -88,7 +90,7 @@ class Measurement:
         return np.asarray(self.acceptance / max(1.0, float(self.acceptance.max())))
 
     def add_fakes(self, R: Floats) -> Floats:
-        """Return columns R (d, ...) of a response of events with true partners, with the fakes added."""
+        """Return columns R (d, ...) of a response with the fakes added."""
         return R if self.fakes is None else np.asarray((R.T / (1 - self.fakes)).T)
 
     def without_fakes(self) -> tuple[Floats, Floats]:
@@ -101,7 +103,7 @@ class Measurement:
 
     @property
     def weight(self) -> float:
-        """The mean weight of an event: the counts divided by it have the fluctuations of plain counts."""
+        """Mean weight of an event: counts divided by it fluctuate as plain counts."""
         return 1.0 if self.variances is None else float(self.variances.sum() / self.counts.sum())
 
     @property
@@ -119,14 +121,14 @@ class Measurement:
         return np.asarray(G.sum(axis=1) - b.sum())
 
     def data(self, G: Floats, M: Floats | None = None, background: Floats | None = None) -> Data:
-        """Return the problems q = M p + o of histograms G (B, d), perhaps with another response and background."""
+        """Return problems q = M p + o of histograms G (B, d)."""
         M, b = self.M if M is None else M, self.background if background is None else background
         S = self.signal(G, b)
         o = None if not b.any() and background is None else b / S[:, None]
         return Data(G / S[:, None], M, S / self.weight, background=o)
 
     def spectrum(self, P: Floats, G: Floats) -> Floats:
-        """Return numbers of all events t = S p / a, (B, n), for prevalences P (B, n) of the observed ones."""
+        """Return numbers of all events t = S p / a, (B, n), for observed P (B, n)."""
         return np.asarray(self.signal(G)[:, None] * P / self.acceptance)
 
     def fold(self, T: Floats) -> Floats:
@@ -145,7 +147,10 @@ class Measurement:
         return np.asarray((expected * unit)[:, :, None] * np.eye(len(unit)))
 
     def draw(self, expected: Floats, n_toys: int, rng: np.random.Generator) -> Floats:
-        """Draw histograms (n_toys, d) around expected counts (d,): Poisson in units of the weight of each bin."""
+        """Draw histograms (n_toys, d) around expected counts (d,).
+
+        Poisson in units of the weight of each bin.
+        """
         if self.covariance is not None:
             return rng.multivariate_normal(expected, self.covariance, size=n_toys, method="eigh")
         variance = np.diagonal(self.fluctuations(expected[None])[0])
@@ -173,7 +178,9 @@ def read_measurement(
     V = None if covariance is None else _covariance(covariance, g.shape)
     R, shape, simulated = _flat_response(response, g.shape, flow=flow)
     if R.shape[1] < 2:
-        raise ValueError("response must have at least 2 true bins: one holds (counts - background).sum() / acceptance.")
+        raise ValueError(
+            "response must have at least 2 true bins, got 1. Use (counts - background).sum() / acceptance."
+        )
     if is_histogram(response) and isinstance(acceptance, str):
         raise ValueError(
             "acceptance must be numbers if response is a histogram, whose columns are divided by their sums. "
@@ -221,7 +228,7 @@ def _counts(counts: Any, variances: Any, covariance: Any, *, flow: bool) -> tupl
     """Return the observed counts (...) and their variances, None for plain counts."""
     if is_histogram(counts):
         if variances is not None:
-            raise ValueError("variances must be None where counts are a histogram, which has its own.")
+            raise ValueError("variances must be None if counts are a histogram, which has variances.")
         g = bin_contents("counts", counts, flow=flow)
         known = bin_variances("counts", counts, flow=flow) if covariance is None else g
         v = None if np.allclose(known, g) else known
@@ -277,7 +284,7 @@ def _background(value: Floats, g: Floats, *, gaussian: bool) -> Floats:
 
 
 def _with_fakes(R: Floats, fakes: Floats) -> tuple[Floats, Floats]:
-    """Return response and acceptance if a fraction of the events of each observed bin has no true partner."""
+    """Return response and acceptance with fractions of fakes in observed bins."""
     if fakes.shape != (len(R),) or not ((fakes >= 0) & (fakes < 1)).all():
         raise ValueError(f"fakes must be {len(R)} fractions in [0, 1), one per observed bin, got {fakes!r:.80}.")
     R = R / (1 - fakes)[:, None]
@@ -288,7 +295,7 @@ def _with_fakes(R: Floats, fakes: Floats) -> tuple[Floats, Floats]:
 def _flat_response(
     response: Any, observed: tuple[int, ...], *, flow: bool
 ) -> tuple[Floats, tuple[int, ...], tuple[Floats, Floats] | None]:
-    """Return the response (d, n), the true shape, and the contents and variances of a histogram."""
+    """Return response (d, n), true shape, contents and variances."""
     histogram = is_histogram(response)
     if histogram:
         R = bin_contents("response", response, flow=flow)
@@ -318,7 +325,7 @@ def _flat_response(
 
 
 def _check_flow_bins(axes: Any, shape: tuple[int, ...], empty: Mask) -> None:
-    """Raise ValueError if a true flow bin is among the empty ones (n,), with its axis."""
+    """Raise ValueError if a true flow bin is among the empty ones (n,)."""
     for k, (axis, n) in enumerate(zip(axes, shape, strict=True)):
         found = np.moveaxis(empty.reshape(shape), k, 0)
         below, above = flow_sides(axis, n)
@@ -331,7 +338,7 @@ def _check_flow_bins(axes: Any, shape: tuple[int, ...], empty: Mask) -> None:
 
 
 def _check_shapes(observed: tuple[int, ...], R: Floats) -> None:
-    """Raise ValueError if a response does not begin with the shape of the counts, with the probable reason."""
+    """Raise ValueError if response and counts have different shapes."""
     k = len(observed)
     if R.ndim > k and R.shape[:k] == observed:
         return
@@ -399,7 +406,7 @@ def _range(sums: Floats) -> str:
 
 
 def _flat(name: str, value: Any, shape: tuple[int, ...], *, flow: bool) -> Any:
-    """Return the values of bins of a shape as a vector; words and other lengths are left to their checks."""
+    """Return the values of bins of a shape as a vector."""
     if value is None or isinstance(value, str):
         return value
     if is_histogram(value):
@@ -419,7 +426,7 @@ def _blocks(blocks: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def _edges(edges: Any, shape: tuple[int, ...], blocks: Any) -> tuple[tuple[Floats, ...], tuple[int, ...] | None]:
-    """Return the edges of the true bins along each axis, or of each block, and the numbers of bins of the blocks."""
+    """Return edges of the true bins by axis or block, and sizes of blocks."""
     parts = [edges] if np.isscalar(edges) else list(edges)
     given = [parts] if len(shape) == 1 and all(np.ndim(part) == 0 for part in parts) else parts
     found = tuple(check_numbers("edges", part) for part in given)

@@ -35,7 +35,7 @@ def solve(
     counts: bool = False,
     variances: Any = None,
 ) -> Any:
-    """Solve q = M p for the class distribution p, with the loss and the regularizer of a method.
+    """Solve q = M p for the class distribution p with the parts of a method.
 
     Physicists call this unfolding. Of the S observed items that belong to a class, the share p_i is of class i. Bin j
     is expected to hold lambda_j = S sum_i M_ji p_i + b_j items, b a known background; S is the number of observed
@@ -106,9 +106,7 @@ def solve(
     if not isinstance(counts, bool | np.bool_):
         raise TypeError(f"counts must be True or False, got {counts!r}.")
     if sizes is None and (counts or background is not None):
-        raise ValueError(
-            "N must be given where q are fractions and numbers of items are asked for (counts, background)."
-        )
+        raise ValueError("N must be given if q are fractions and counts or background are used.")
     total = np.ones(len(Q)) if sizes is None else sizes
     known, signal = (None, total) if background is None else read_background(background, total, Q.shape)
     worth = signal if unit is None else signal * unit
@@ -168,7 +166,7 @@ def read_response(M: Any, acceptance: Any, name: str = "M") -> tuple[Floats, Flo
 
 
 def _observed(q: Any, N: Any, d: int, *, single: bool) -> tuple[Floats, Floats | None]:
-    """Return fractions (B, d) and the number of items of each row, (B,), or None if that is unknown."""
+    """Return fractions (B, d), and numbers of items (B,) or None."""
     if is_histogram(q):
         q = bin_contents("q", q, n_axes=1)
     Q = _matrix("q", [q] if single else q)
@@ -194,17 +192,17 @@ def _observed(q: Any, N: Any, d: int, *, single: bool) -> tuple[Floats, Floats |
         if not fractions and not np.allclose(sizes, totals, rtol=1e-6, atol=0):
             row = int(np.argmax(np.abs(sizes / totals - 1)))
             raise ValueError(
-                f"N must be the sum of q where q are counts, {totals[row]:g} in row {row}, got {sizes[row]:g}; "
+                f"N must be the sum of q if q are counts, {totals[row]:g} in row {row}, got {sizes[row]:g}; "
                 "leave N out, or divide q by its sum."
             )
     return Q / totals[:, None], sizes
 
 
 def _unit(q: Any, variances: Any, Q: Floats, *, single: bool) -> Floats | None:
-    """Return how many items a unit of weight is worth in each row, (B,); None where nothing is known of weights."""
+    """Return the items per unit of weight, (B,), or None."""
     if is_histogram(q):
         if variances is not None:
-            raise ValueError("variances must be None where q is a histogram, which brings its own.")
+            raise ValueError("variances must be None if q is a histogram, which has variances.")
         contents, known = bin_contents("q", q, n_axes=1), bin_variances("q", q)
     elif variances is None:
         return None
@@ -214,7 +212,7 @@ def _unit(q: Any, variances: Any, Q: Floats, *, single: bool) -> Floats | None:
         if known.shape != contents.shape:
             raise ValueError(f"variances must have the shape of q, {contents.shape}, got {known.shape}.")
         if np.abs(contents.sum(axis=-1) - 1).max() <= FRACTION_TOLERANCE:
-            raise ValueError("variances must be None where q are fractions: give counts, the sums of the weights.")
+            raise ValueError("variances must be None if q are fractions. Pass counts, the sums of the weights.")
     effective = effective_counts(contents, known).reshape(Q.shape)
     return np.asarray(effective.sum(axis=1) / contents.reshape(Q.shape).sum(axis=1))
 
@@ -231,7 +229,7 @@ def _note_of_weights(q: Any) -> None:
 
 
 def read_background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Return the background in units of the signal, (B, d), and the number of items of the signal, (B,)."""
+    """Return the background (B, d) and items (B,), in units of the signal."""
     if is_histogram(background):
         background = bin_contents("background", background, n_axes=1)
     known = _matrix("background", [background] if np.ndim(background) == 1 else background)
@@ -251,10 +249,10 @@ def read_background(background: Any, sizes: Floats, shape: tuple[int, ...]) -> t
 
 
 def check_proportional(method: Quantifier, a: Floats) -> None:
-    """Raise ValueError if the acceptance of a method is not proportional to this one (n,)."""
+    """Raise ValueError if a method's acceptance is not proportional to this (n,)."""
     parameters = method.get_params()
     own = parameters.get("acceptance", parameters.get("regularizer__acceptance"))
-    if own is None or np.shape(own) != a.shape:  # a wrong shape is the method's to refuse
+    if own is None or np.shape(own) != a.shape:  # the method raises for a wrong shape
         return
     ratio = np.asarray(own, dtype=np.float64) / a
     if not np.allclose(ratio, ratio[0], rtol=1e-6, atol=0):

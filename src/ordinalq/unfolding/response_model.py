@@ -1,4 +1,4 @@
-"""Methods on a given response matrix, with a strength of smoothing for each sample."""
+"""Methods on a response matrix, with a strength for each sample."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class ResponseModel(ABC):
 
     @abstractmethod
     def solve(self, data: Data, *, sizes_known: bool = True, strengths: Floats | None = None) -> Solution:
-        """Return the Solution; `strengths` (B,) replace the strength of the method, unknown sizes are ones."""
+        """Return the Solution; `strengths` (B,) replace that of the method."""
 
     @abstractmethod
     def strengths(self, data: Data, solution: Solution) -> Floats:
@@ -44,11 +44,11 @@ class ResponseModel(ABC):
 
     @abstractmethod
     def linearize(self, data: Data, P: Floats, strengths: Floats) -> "Move":
-        """Return the change of the estimates P (B, n) between two data, each with its model, next to these."""
+        """Return the change of the estimates P (B, n) between two data."""
 
     @abstractmethod
     def rise(self, data: Data, P: Floats, strengths: Floats) -> Floats:
-        """Return the prevalence (B, n) of each class, moved from P alone, at which the deviance has risen by one."""
+        """Return the prevalence (B, n) at which the deviance has risen by one."""
 
     @property
     def has_formula(self) -> bool:
@@ -64,12 +64,12 @@ class ResponseModel(ABC):
         raise NotImplementedError
 
     def grid(self, data: Data, size: int) -> Floats:
-        """Return strengths of smoothing from weak to strong for each sample, (size, B) or fewer."""
+        """Return strengths from weak to strong for each sample, (size, B)."""
         name = type(self.method).__name__
         raise TypeError(f"{name} has no strength to choose by a rule. Pass a number, or use RUN or IBU.")
 
     def roughness(self, P: Floats, sizes: Floats) -> Floats:
-        """Return the penalty per unit of strength, (B,), of P (B, n); sizes (B,) are numbers of items."""
+        """Return the penalty per unit of strength, (B,), of P (B, n)."""
         raise TypeError(f"{type(self.method).__name__} has no penalty.")
 
 
@@ -84,11 +84,11 @@ class LinearModel(ResponseModel):
         if loss.needs_distances:
             raise _unsuitable(self.method)
         if loss.needs_sizes and not sizes_known:
-            raise ValueError("N must be given where q are fractions: the loss needs the numbers of items.")
+            raise ValueError("N must be given if q are fractions: the loss needs the numbers of items.")
         return self.method.minimize(data, loss, regularizer, strengths)
 
     def _parts(self, data: Data, strengths: Floats | None) -> tuple[Loss, Regularizer]:
-        """Return loss and regularizer, the latter of unit strength if each sample has a separate one."""
+        """Return loss and regularizer, of unit strength if it varies by sample."""
         self.method.check_parameters(data.n_classes)
         _, loss, regularizer = self.method.parts()
         if strengths is not None and regularizer.strength is not None:
@@ -120,7 +120,7 @@ class LinearModel(ResponseModel):
         return move
 
     def rise(self, data: Data, P: Floats, strengths: Floats) -> Floats:
-        """Return the prevalence of each class at which the deviance, minimized over the others, has risen by one."""
+        """Return prevalences at which the profile deviance has risen by one."""
         return _rise(self._objective(data, strengths), P)
 
     def _objective(self, data: Data, strengths: Floats) -> LinearObjective:
@@ -165,7 +165,7 @@ class IterationModel(ResponseModel):
         return solution.n_iter.astype(np.float64)
 
     def linearize(self, data: Data, P: Floats, strengths: Floats) -> "Move":
-        """Return the change of the estimates through all iterations: the difference of two runs."""
+        """Return the change of the estimates as the difference of two runs."""
         smoothing = self.method.smoother()
 
         def move(ahead: "End", behind: "End") -> Floats:
@@ -175,7 +175,7 @@ class IterationModel(ResponseModel):
         return move
 
     def rise(self, data: Data, P: Floats, strengths: Floats) -> Floats:
-        """Return the prevalence of each class at which the deviance, minimized over the others, has risen by one."""
+        """Return prevalences at which the profile deviance has risen by one."""
         return _rise(LinearObjective(Poisson(), NoPenalty(), data), P)
 
     @property
@@ -207,7 +207,7 @@ class IterationModel(ResponseModel):
         return D
 
     def moves(self, data: Data, n_steps: int, changes: "Changes") -> Floats:
-        """Return the derivatives through all iterations along K changes, as :meth:`jacobian` does."""
+        """Return derivatives through all iterations along K changes."""
         M, q = data.M, data.Q[0]
         o = np.zeros_like(q) if data.background is None else data.background[0]
         start = self.method.start(M.shape[1])
@@ -230,7 +230,7 @@ class IterationModel(ResponseModel):
 
 
 class Changes(NamedTuple):
-    """K changes of one problem: of q (K, d), M (K, d, n), the background o (K, d) and the start (K, n) of an EM."""
+    """K changes of q (K, d), M (K, d, n), background (K, d) and start (K, n)."""
 
     Q: Floats
     M: Floats
@@ -245,12 +245,12 @@ Move = Callable[[End, End], Floats]
 
 
 def _informed(data: Data, P: Floats) -> Data:
-    """Return the data with expected counts in empty observed bins, whose observed information would be zero."""
+    """Return the data with expected counts in empty observed bins."""
     return replace(data, Q=np.where(data.Q > 0, data.Q, data.expected(P)))
 
 
 def _rise(objective: LinearObjective, P: Floats) -> Floats:
-    """Return e (B, n): if class i moves from p_i = 0 to e, and the others follow, the objective rises by 1/2.
+    """Return e (B, n): moving class i from 0 to e raises the objective by 1/2.
 
     The rise is slope e + curvature e^2 / 2. The slope is the gradient less that of the classes that are not empty; the
     curvature is a Schur complement, because the other classes minimize the objective on the simplex.
@@ -286,10 +286,10 @@ def _unsuitable(method: Any) -> TypeError:
 
 
 def _check_number(smoother: Smoother) -> None:
-    """Raise ValueError if a strength is "auto": there are no training items to choose it on."""
+    """Raise ValueError if a strength is "auto", which needs training items."""
     if smoother.is_auto:
         name = smoother.strength
         raise ValueError(
-            f"{name} must be a number here, got 'auto': there are no training items to choose it on; "
-            f"give a number, for example the {name}_ of a fitted quantifier."
+            f"{name} must be a number here, got 'auto', which needs training items. "
+            f"Pass a number, for example the {name}_ of a fitted quantifier."
         )

@@ -112,17 +112,17 @@ class Unfolding:
 
     @property
     def smearing(self) -> Floats:
-        """Additional smearing matrix A_C (n, n): derivatives of the expected estimate with respect to the truth."""
+        """Smearing matrix A_C (n, n): derivatives of the expected estimate by truth."""
         return np.asarray(self.jacobian @ self.measurement.response)
 
     @property
     def offset(self) -> Floats:
-        """Offset (n,) of the linear approximation: the estimate expected for a truth t is smearing @ t + offset."""
+        """Offset (n,): the expected estimate for truth t is smearing @ t + offset."""
         return np.asarray(self.flat - self.jacobian @ (self.measurement.counts - self.measurement.background))
 
     @cached_property
     def sigma(self) -> Floats:
-        """Covariance Sigma (n, n) of the true spectrum around the estimate before the counts were seen.
+        """Prior covariance Sigma (n, n) of the true spectrum around the estimate.
 
         For the default method: normal changes of the local slope, with 4.7 times the variance that the estimate
         supports near each bin, and zero along the directions that are not penalized. For other methods: the squared
@@ -136,7 +136,7 @@ class Unfolding:
 
     @cached_property
     def bias_covariance(self) -> Floats:
-        """Covariance (n, n) of the bias of the regularization: (1 - A_C) Sigma (1 - A_C)'."""
+        """Covariance (n, n) of the bias: (1 - A_C) Sigma (1 - A_C)'."""
         rest = np.eye(len(self.flat)) - self.smearing
         # Without regularization A_C is one: what is left are rounding errors.
         if np.abs(rest * self.flat).max() <= 1e-6 * np.abs(self.flat).max():
@@ -189,7 +189,20 @@ class Unfolding:
         return np.asarray(C / root / root[:, None])
 
     def interval(self, level: float = ONE_SIGMA, *, bias: bool = True) -> tuple[Floats, Floats]:
-        """Return lower and upper ends of normal intervals, not below zero, with the bias or without."""
+        """Return normal intervals, not below zero, with or without bias.
+
+        Parameters
+        ----------
+        level : float, default=0.6827
+            Probability that an interval contains the true value.
+        bias : bool, default=True
+            Whether intervals include the bias of the regularization.
+
+        Returns
+        -------
+        tuple of ndarray
+            Lower and upper ends, in the shape of the bins.
+        """
         level = check_real("level", level, low=0, high=1, open_low=True)
         width = float(ndtri((1 + level) / 2)) * (self.total_error if bias else self.error)
         return np.maximum(self.counts - width, 0.0), self.counts + width
@@ -216,7 +229,7 @@ class Unfolding:
 
     @property
     def edges(self) -> Any:
-        """Edges of the true bins: an array, one per axis or block if there are several, or None."""
+        """Edges of the true bins: an array, one per axis or block, or None."""
         known = self.measurement.edges
         return known[0] if known is not None and len(known) == 1 else known
 
@@ -247,7 +260,18 @@ class Unfolding:
         return pd.DataFrame(rows, columns=["model", "chi_square", "dof", "p_value"])
 
     def read_spectrum(self, value: Any) -> Floats:
-        """Return a spectrum of the true shape as (n,)."""
+        """Return a spectrum of the true shape as (n,).
+
+        Parameters
+        ----------
+        value : array-like or histogram
+            Spectrum over the true bins.
+
+        Returns
+        -------
+        ndarray
+            Numbers of events in the shape of the bins.
+        """
         t, shape = np.asarray(value, dtype=np.float64), self.measurement.shape
         if t.shape != shape or not np.isfinite(t).all() or (t < 0).any() or not t.any():
             raise ValueError(f"a spectrum must be numbers >= 0, not all zero, of shape {shape}, got {value!r:.80}.")
@@ -279,10 +303,20 @@ class Unfolding:
         return pd.DataFrame(columns)
 
     def histogram(self, *, bias: bool = True) -> Any:
-        """Return a histogram over the true axes, with the total variances, or those without bias.
+        """Return a histogram over the true axes with variances.
 
         It has the type of the observed histogram. If counts and response were not histograms, it is one of `hist`, and
         needs `edges`.
+
+        Parameters
+        ----------
+        bias : bool, default=True
+            Whether variances include the bias of the regularization.
+
+        Returns
+        -------
+        histogram
+            Histogram of the type of the counts.
         """
         known = self.measurement
         axes: Sequence[Any] = known.response_axes or known.edges or ()
@@ -292,7 +326,18 @@ class Unfolding:
         return make_histogram(known.histogram, list(axes), self.counts, variances)
 
     def to_json(self, path: Any = None) -> str:
-        """Return the result as JSON, and write it to a file if `path` is given; see :meth:`from_json`."""
+        """Return the result as JSON, and write it if `path` is given.
+
+        Parameters
+        ----------
+        path : path, default=None
+            File to write; None for none.
+
+        Returns
+        -------
+        str
+            JSON text.
+        """
         text = export.to_json(self)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
@@ -300,13 +345,24 @@ class Unfolding:
 
     @classmethod
     def from_json(cls, text: Any) -> "Unfolding":
-        """Read a result from JSON text, or from a file."""
+        """Read a result from JSON text, or from a file.
+
+        Parameters
+        ----------
+        text : str or path
+            JSON text, or the path of a file.
+
+        Returns
+        -------
+        Unfolding
+            The stored result.
+        """
         is_file = isinstance(text, Path) or not str(text).lstrip().startswith("{")
         found: Unfolding = export.from_json(cls, Path(text).read_text(encoding="utf-8") if is_file else text)
         return found
 
     def to_hepdata(self, folder: Any, *, name: str = "spectrum", variable: str = "bin", units: str = "") -> list[Path]:
-        """Write YAML files in the layout of HEPData: values with uncertainties by source, and covariance tables.
+        """Write YAML files for HEPData: values, uncertainties and covariances.
 
         Parameters
         ----------
@@ -325,32 +381,100 @@ class Unfolding:
         return export.to_hepdata(self, Path(folder), name, variable, units)
 
     def to_root(self, path: Any) -> None:
-        """Write a ROOT file with the spectrum (TH1 or TH2, total errors), covariances and the smearing matrix (TH2).
+        """Write a ROOT file with spectrum, covariances and smearing matrix.
+
+        The spectrum is a TH1 or TH2 with total errors, matrices are TH2.
 
         It needs the extra `root`.
+
+        Parameters
+        ----------
+        path : path
+            ROOT file to write.
         """
         export.to_root(self, path)
 
     def plot(self, ax: "Axes | None" = None, **look: Any) -> Any:
-        """Draw the spectrum, see :func:`ordinalq.plot.spectrum`."""
+        """Draw the spectrum, see :func:`ordinalq.plot.spectrum`.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates new ones.
+        **look
+            Further arguments of the function.
+
+        Returns
+        -------
+        matplotlib Axes
+            Axes with the plot.
+        """
         return draw.spectrum(self, ax=ax, **look)
 
     def plot_fit(self, **look: Any) -> Any:
-        """Draw observed and refolded counts with their ratio, see :func:`ordinalq.plot.refolded`."""
+        """Draw observed and refolded counts, see :func:`ordinalq.plot.refolded`.
+
+        Parameters
+        ----------
+        **look
+            Further arguments of the function.
+
+        Returns
+        -------
+        matplotlib Axes
+            Axes with the plot.
+        """
         return draw.refolded(self, **look)
 
     def plot_correlation(self, ax: "Axes | None" = None, **look: Any) -> Any:
-        """Draw the correlations of the total covariance, see :func:`ordinalq.plot.correlation`."""
+        """Draw total correlations, see :func:`ordinalq.plot.correlation`.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates new ones.
+        **look
+            Further arguments of the function.
+
+        Returns
+        -------
+        matplotlib Axes
+            Axes with the plot.
+        """
         return draw.correlation(self, ax=ax, **look)
 
     def plot_response(self, ax: "Axes | None" = None, **look: Any) -> Any:
-        """Draw the response over the edges of its bins, see :func:`ordinalq.plot.response`."""
+        """Draw the response over its bins, see :func:`ordinalq.plot.response`.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates new ones.
+        **look
+            Further arguments of the function.
+
+        Returns
+        -------
+        matplotlib Axes
+            Axes with the plot.
+        """
         return draw.response(self, ax=ax, **look)
 
     def plot_scan(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the criterion of the rule for the strength, see :func:`ordinalq.plot.strength_scan`."""
+        """Draw the criterion of the rule, see :func:`ordinalq.plot.strength_scan`.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates new ones.
+
+        Returns
+        -------
+        matplotlib Axes
+            Axes with the plot.
+        """
         if self.scan is None:
-            raise ValueError("there was no scan: give unfold a rule, for example tau='information'.")
+            raise ValueError("the result has no scan. Pass a rule to unfold, for example tau='information'.")
         return draw.strength_scan(self.scan, ax=ax)
 
     def __str__(self) -> str:
@@ -378,7 +502,9 @@ class Unfolding:
 
 
 def chi_square(off: Floats, covariance: Floats) -> tuple[float, int, float]:
-    """Return off' C^-1 off, its degrees of freedom and its p-value; directions without variance are left out.
+    """Return off' C^-1 off, its degrees of freedom and its p-value.
+
+    Directions without variance are left out.
 
     Bins are scaled to unit variance first, so that small bins are not mistaken for directions without variance.
     """

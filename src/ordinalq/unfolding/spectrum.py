@@ -1,12 +1,12 @@
-"""The default of `unfold`: a likelihood plus a penalty on changes of the local slope of the log density.
+"""Default of `unfold`: likelihood plus penalty on changes of the log slope.
 
 The logarithms x = ln t of the true contents minimize
 
     -ln L(g | R exp(x) + b) + tau/2 ||r(x)||^2,
 
 with the residuals r of :class:`ordinalq.unfolding.curvature.Curvature`, which are zero for every power law. The penalty
-is the logarithm of a normal prior of r with variance 1 / tau. The marginal likelihood of tau (its evidence) tells
-which strengths the counts support, and the same prior tells the size of the bias.
+is the logarithm of a normal prior of r with variance 1 / tau. The marginal likelihood of tau (its evidence) shows
+which strengths the counts support, and the same prior gives the size of the bias.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from ordinalq.unfolding.engine import Fit, QuantifierUnfolder, Shift, Unfolder
 from ordinalq.unfolding.measurement import Measurement
 
 # Strengths of a scan: standard deviations 1 / sqrt(tau) of the residuals, in units in which the axis has length one.
-# They go from five times the relative error of the sum of the counts, not to be told from a power law, to that of
+# They go from five times the relative error of the sum of the counts, not distinguishable from a power law, to that of
 # neighbouring bins that differ by a factor of exp(3).
 N_STRENGTHS, SMOOTHEST, ROUGHEST = 20, 5.0, 3.0
 # Largest strength relative to the largest one of a scan: beyond, estimates do not change, but lose digits.
@@ -49,7 +49,7 @@ BATCH = 4_000_000
 
 
 class SmoothSpectrum(BaseEstimator):
-    """Penalized likelihood of the logarithm of a spectrum, the default method of :func:`ordinalq.unfold`.
+    """Penalized likelihood of log spectra, the default of :func:`ordinalq.unfold`.
 
     The penalty is tau/2 times the sum of squared changes of the local slope of the log density, each divided by the
     distance over which it happens. It is zero for every power law integrated over its bins, of any widths.
@@ -85,14 +85,33 @@ class SmoothSpectrum(BaseEstimator):
         self.reference = reference
 
     def check(self, known: Measurement, curvature: Curvature) -> None:
-        """Raise ValueError if a parameter is out of range."""
+        """Raise ValueError if a parameter is out of range.
+
+        Parameters
+        ----------
+        known : Measurement
+            Observed counts and their model.
+        curvature : Curvature
+            Residuals of spectra over the true bins.
+        """
         check_real("tau", self.tau, low=0)
         if self.n_df is not None:
             most = min(known.M.shape)
             check_real("n_df", self.n_df, low=curvature.n_free, high=most, open_low=True)
 
     def curvature(self, known: Measurement) -> Curvature:
-        """Return the residuals of the spectra of a measurement."""
+        """Return the residuals of the spectra of a measurement.
+
+        Parameters
+        ----------
+        known : Measurement
+            Observed counts and their model.
+
+        Returns
+        -------
+        Curvature
+            Residuals of spectra over the true bins.
+        """
         if self.axis is not None:
             check_choice("axis", self.axis, ("log", "linear"))
         reference = None
@@ -153,14 +172,14 @@ class SpectrumUnfolder(Unfolder):
         return G if self.whitener is None else G @ self.whitener.T
 
     def _loss(self, Y: Floats, L: Floats) -> Floats:
-        """Return the negative log-likelihood (B,) of prepared counts Y with expectations L, both (B, d)."""
+        """Return the negative log-likelihood (B,) of counts Y given L (B, d)."""
         if self.whitener is not None:
             return np.asarray(((Y - L) ** 2).sum(axis=1) / 2)
         L = np.maximum(L, LOWEST)
         return np.asarray(((L - Y + xlogy(Y, Y / L)) / self.weights).sum(axis=1))
 
     def _pull(self, Y: Floats, L: Floats) -> tuple[Floats, Floats]:
-        """Return the derivative of the loss with respect to the expectations, and its expected second derivative."""
+        """Return derivative and expected second derivative by the expectations."""
         if self.whitener is not None:
             return L - Y, np.ones_like(L)
         L = np.maximum(L, LOWEST)
@@ -182,14 +201,14 @@ class SpectrumUnfolder(Unfolder):
     # Minimization
 
     def _start(self, G: Floats) -> Floats:
-        """Return spectra of constant density with as many events as were observed, (B, n)."""
+        """Return spectra (B, n) of constant density with the observed events."""
         known = self.measurement
         S = np.maximum(known.signal(G), np.maximum(0.01 * np.abs(G).sum(axis=1), 1e-300))
         shape = np.ones(known.M.shape[1])
         return np.asarray(np.log(S[:, None] * shape / (known.acceptance * shape).sum()))
 
     def minimize(self, G: Floats, tau: Floats, start: Floats | None = None) -> tuple[Floats, Any, Any]:
-        """Return logarithms X (B, n) of the estimates, numbers of steps and convergence (B,)."""
+        """Return log estimates X (B, n), numbers of steps and convergence (B,)."""
         n = self.measurement.M.shape[1]
         size = max(1, BATCH // (n * n))
         if len(G) > size:
@@ -244,7 +263,7 @@ class SpectrumUnfolder(Unfolder):
         return Fit(G, T * known.acceptance / S, T, strengths, n_iter, converged)
 
     def _for_freedom(self, G: Floats, n_df: Any) -> Floats:
-        """Return the strengths (B,) that leave `n_df` degrees of freedom, a number or (B,), at their estimates."""
+        """Return strengths (B,) that leave `n_df` degrees of freedom."""
         tau, X = self.grid(G)[-1], None
         strongest = STRONGEST * tau
         for _ in range(8):
@@ -266,7 +285,7 @@ class SpectrumUnfolder(Unfolder):
         return np.asarray(sizes**-2.0)
 
     def evidence(self, G: Floats) -> "Evidence":
-        """Return the marginal log-likelihoods of a grid of strengths (Laplace's approximation)."""
+        """Return marginal log-likelihoods of a grid of strengths (Laplace)."""
         taus = self.grid(G)
         K, B = taus.shape
         many, tau = np.tile(G, (K, 1)), taus.ravel()
@@ -283,7 +302,7 @@ class SpectrumUnfolder(Unfolder):
         return Evidence(taus, value.reshape(K, B), n_df.reshape(K, B))
 
     def choose(self, G: Floats) -> tuple["Evidence", Floats]:
-        """Return the evidence, and the strengths (B,) at the mean of ln tau, weighted by it.
+        """Return the evidence, and strengths (B,) at its weighted mean of ln tau.
 
         If response or background may be off, the covariance of the counts includes that while the strength is chosen.
         The estimate then has as many degrees of freedom as with that covariance.
@@ -309,7 +328,7 @@ class SpectrumUnfolder(Unfolder):
     # Derivatives
 
     def jacobian(self, fit: Fit) -> Floats:
-        """Return the derivatives of the estimates with respect to the observed counts, (B, n, d).
+        """Return derivatives (B, n, d) of the estimates by the observed counts.
 
         The information is the expected one: the derivative is that at counts as the estimate predicts them.
         """
@@ -320,7 +339,10 @@ class SpectrumUnfolder(Unfolder):
         return np.asarray(J if self.whitener is None else J @ self.whitener)
 
     def moved(self, fit: Fit, shifts: Sequence[Shift]) -> Floats:
-        """Return the moves of the estimates along K shifts by the implicit function theorem, (K, B, n)."""
+        """Return moves (K, B, n) of the estimates along K shifts.
+
+        By the implicit function theorem.
+        """
         at, Y = self._at(fit), self._prepared(fit.G)
         L = fit.T @ self.R.T + self.b
         pull, expected = self._pull(Y, L)
@@ -373,7 +395,7 @@ class SpectrumUnfolder(Unfolder):
     # The bias
 
     def typical(self, fit: Fit) -> Floats:
-        """Return the variances of the true residuals, (B, m), that bias and Sigma allow for.
+        """Return variances (B, m) of true residuals for bias and Sigma.
 
         The variance of the residuals near each of them is their sum of squares over the number of residuals that the
         counts determine, the local form of MacKay's estimate, shrunk towards the variance at the strength that the
@@ -392,7 +414,7 @@ class SpectrumUnfolder(Unfolder):
         return np.asarray(np.maximum(CAUTION * np.maximum(local, prior / 2), 1 / evidence.lower(QUANTILE)[:, None]))
 
     def sigma(self, fit: Fit) -> Floats:
-        """Return Sigma (B, n, n): the covariance of true spectra around the estimates, apart from free directions."""
+        """Return Sigma (B, n, n): covariance of true spectra around estimates."""
         at = self._at(fit)
         inverse = np.linalg.pinv(at.D, rcond=1e-10) * at.T[:, :, None]
         return np.asarray((inverse * self.typical(fit)[:, None, :]) @ inverse.transpose(0, 2, 1))
@@ -409,12 +431,12 @@ class Evidence(NamedTuple):
     n_df: Floats
 
     def weights(self) -> Floats:
-        """Return the posterior probabilities of the strengths, (K, B), all equally probable before."""
+        """Return posterior probabilities of the strengths, (K, B)."""
         weights = np.exp(self.value - self.value.max(axis=0))
         return np.asarray(weights / weights.sum(axis=0))
 
     def lower(self, quantile: float) -> Floats:
-        """Return the strengths (B,) that are exceeded with a posterior probability `quantile`."""
+        """Return strengths (B,) exceeded with posterior probability `quantile`."""
         below = np.cumsum(self.weights()[::-1], axis=0)
         at = len(below) - 1 - (below >= quantile * (1 - 1e-12)).argmax(axis=0)
         return np.asarray(self.strengths[at, np.arange(below.shape[1])])
@@ -425,13 +447,13 @@ class Evidence(NamedTuple):
 
 
 def make_unfolder(method: Any, known: Measurement, shifts: Sequence[Shift] = ()) -> Unfolder:
-    """Return the unfolder of a method: :class:`SmoothSpectrum`, or a quantifier that solves q = M p."""
+    """Return the unfolder of :class:`SmoothSpectrum` or of a quantifier."""
     kind = SpectrumUnfolder if isinstance(method, SmoothSpectrum) else QuantifierUnfolder
     return kind(method, known, shifts)
 
 
 def sigma_of(unfolder: Unfolder, fit: Fit) -> Floats:
-    """Return Sigma (B, n, n), the covariance of true spectra around the estimates of any method.
+    """Return Sigma (B, n, n), the covariance of true spectra around estimates.
 
     For other methods than the default, these are the spectra that the default supports: the difference of the two
     estimates, and the total covariance of the default.
@@ -446,6 +468,9 @@ def sigma_of(unfolder: Unfolder, fit: Fit) -> Floats:
 
 
 def bias_covariance(unfolder: Unfolder, fit: Fit, J: Floats) -> Floats:
-    """Return (1 - A_C) Sigma (1 - A_C)', (B, n, n), with A_C = J R; J (B, n, d) are derivatives of the estimates."""
+    """Return the bias covariance (1 - A_C) Sigma (1 - A_C)', (B, n, n).
+
+    A_C = J R, and J (B, n, d) are the derivatives of the estimates.
+    """
     rest = np.eye(fit.T.shape[1]) - J @ unfolder.measurement.response
     return np.asarray(rest @ sigma_of(unfolder, fit) @ rest.transpose(0, 2, 1))

@@ -43,7 +43,7 @@ class Strengths:
 
 
 def scan(unfolder: Unfolder, G: Floats) -> Strengths:
-    """Return estimates for the histograms G (B, d) with strengths from weak to strong."""
+    """Return estimates for G (B, d) with strengths from weak to strong."""
     known = unfolder.measurement
     grid = unfolder.grid(G, N_STRENGTHS)
     K, B = grid.shape
@@ -59,13 +59,16 @@ def scan(unfolder: Unfolder, G: Floats) -> Strengths:
 
 
 def deviance(G: Floats, expected: Floats) -> Floats:
-    """2 sum_j [lambda_j - g_j + g_j ln(g_j / lambda_j)], (B,), for counts and expected counts (B, d)."""
+    """Return the Poisson deviance (B,) of counts and expected counts (B, d).
+
+    2 sum_j [lambda_j - g_j + g_j ln(g_j / lambda_j)].
+    """
     expected = np.maximum(expected, 1e-300)
     return np.asarray(2 * (expected - G + xlogy(G, G / expected)).sum(axis=1))
 
 
 def chi_square(of: Strengths) -> Floats:
-    """Squared residuals (K, B), in units of the covariance of fluctuations and systematic shifts."""
+    """Return squared residuals (K, B) in units of their covariance."""
     K, B, n = of.T.shape
     # One covariance for all strengths, or a rough estimate would be forgiven more.
     V = of.unfolder.spread(of.T[K // 2])
@@ -74,7 +77,10 @@ def chi_square(of: Strengths) -> Floats:
 
 
 def information(of: Strengths, price: float = PRICE) -> Floats:
-    """Deviance + 6 n_df: structure must pay for itself. The degrees of freedom of a linear fit do not depend on V."""
+    """Return deviance + 6 n_df.
+
+    The degrees of freedom of a linear fit do not depend on V.
+    """
     return np.asarray(of.deviance + price * of.n_df)
 
 
@@ -106,7 +112,10 @@ def lcurve(of: Strengths) -> Floats:
 
 
 def global_correlation(of: Strengths) -> Floats:
-    """Mean global correlation: mean_i sqrt(1 - 1 / (C_ii C^-1_ii)), C the statistical covariance."""
+    """Return the mean global correlation mean_i sqrt(1 - 1 / (C_ii C^-1_ii)).
+
+    C is the statistical covariance.
+    """
     V = of.unfolder.measurement.fluctuations(np.maximum(of.G, 1.0))
     C = np.einsum("kbij,bjm,kblm->kbil", of.J, V, of.J)
     inverse = np.linalg.pinv(C, rcond=1e-12)
@@ -123,7 +132,10 @@ RULES: dict[str, Callable[[Strengths], Floats]] = {
 
 
 def toys(of: Strengths, n_toys: int, rng: np.random.Generator) -> Floats:
-    """Mean squared error sum_i (t^_i - t_i)^2 / t_i on toys around the estimate that `information` chooses."""
+    """Return mean squared errors on toys around the `information` choice.
+
+    sum_i (t^_i - t_i)^2 / t_i.
+    """
     unfolder = of.unfolder
     first = of.T[information(of).argmin(axis=0), np.arange(len(of.G))]
     error = np.empty(of.strengths.shape)
@@ -182,6 +194,6 @@ def strengths_by_rule(unfolder: Unfolder, G: Floats, rule: str) -> Floats:
     if rule == "evidence" and isinstance(unfolder, SpectrumUnfolder):
         return unfolder.choose(G)[1]
     if rule not in RULES:
-        raise ValueError("the rule 'toys' cannot be repeated for every toy: give unfold tau or n_df.")
+        raise ValueError("the rule 'toys' cannot be repeated for every toy. Pass tau or n_df to unfold.")
     of = scan(unfolder, G)
     return np.asarray(of.strengths[RULES[rule](of).argmin(axis=0), np.arange(len(G))])

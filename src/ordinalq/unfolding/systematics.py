@@ -28,10 +28,38 @@ class Source(ABC):
 
     @abstractmethod
     def shifts(self, known: Measurement) -> list[Shift]:
-        """Return independent shifts of one standard deviation each."""
+        """Return independent shifts of one standard deviation each.
+
+        Parameters
+        ----------
+        known : Measurement
+            Observed counts and their model.
+
+        Returns
+        -------
+        list of Shift
+            Independent shifts by one standard deviation.
+        """
 
     def toy_covariance(self, unfolder: Unfolder, fit: Fit, n_toys: int, rng: np.random.Generator) -> Floats:
-        """Return the covariance (n, n) of the first estimate, from unfoldings with other responses and backgrounds."""
+        """Return the covariance (n, n) of the estimate over varied models.
+
+        Parameters
+        ----------
+        unfolder : Unfolder
+            Unfolder of the method.
+        fit : Fit
+            Estimate with its strength.
+        n_toys : int
+            Number of toys.
+        rng : Generator
+            Random generator.
+
+        Returns
+        -------
+        ndarray (n, n)
+            Covariance of the estimate.
+        """
         known = unfolder.measurement
         shifts = self.shifts(known)
         T = []
@@ -74,7 +102,7 @@ class SimulatedEvents(Source):
         self.generated = generated
 
     def shifts(self, known: Measurement) -> list[Shift]:
-        """Return one shift per entry of the response that can fluctuate, and one per acceptance."""
+        """Return one shift per fluctuating entry of the response and acceptance."""
         N, V = _like("events", self.events, known.M.shape), self.variances
         if V is None and is_histogram(self.events):
             V = self.events.variances()
@@ -135,7 +163,7 @@ class Uncertainty(Source):
 
 
 class Luminosity(Source):
-    """Relative error of the exposure or luminosity, which scales the signal in all bins together.
+    """Relative error of exposure or luminosity, which scales all bins.
 
     Parameters
     ----------
@@ -202,7 +230,7 @@ class ShiftedModel(Source):
         self.down = down
 
     def shifts(self, known: Measurement) -> list[Shift]:
-        """Return the one shift from the nominal model to the alternative, or half of that between a pair."""
+        """Return the shift to the alternative model, or half of that of a pair."""
         if self.down is None:
             return [self._shift(known)]
         if not isinstance(self.down, ShiftedModel) or self.down.down is not None:

@@ -1,4 +1,4 @@
-"""`unfold`: from an observed histogram and a response to a spectrum with its errors."""
+"""`unfold`: from an observed histogram and a response to a spectrum."""
 
 import warnings
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def unfold(
     n_toys: int = N_TOYS,
     random_state: Any = 0,
 ) -> Unfolding:
-    """Unfold an observed histogram: numbers of events of each true bin, with their errors.
+    """Unfold an observed histogram: events of each true bin, with errors.
 
     Bin j is expected to hold lambda_j = sum_i M_ji a_i t_i / (1 - f_j) + b_j events. The errors of the estimate of t
     are propagated from the counts and from the uncertainties of M, a and b.
@@ -171,7 +171,7 @@ def _method(method: Any, known: Measurement, tau: Any, n_df: Any, axis: Any, ref
             if max(known.shape) < 3:
                 filled["order"] = 0
         elif parameters.get("order", 0) > 0 and parameters.get("interpolation", 1.0) != 0:
-            raise ValueError(f"method must not smooth along one axis where the true bins are a grid, got {found}.")
+            raise ValueError(f"method must not smooth along one axis if the true bins are a grid, got {found}.")
     elif method is None and "order" in parameters and known.shape[0] < 3:
         filled["order"] = 0
     if isinstance(found, Quantifier):

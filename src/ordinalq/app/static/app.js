@@ -2,7 +2,7 @@
 (function () {
   function all(selector, root) { return Array.from((root || document).querySelectorAll(selector)); }
 
-  // Work under way: ask how far it is, and go on when it has ended.
+  // Running job: poll its progress, and reload when it has ended.
   const working = document.querySelector("[data-job]");
   if (working) {
     const bar = working.querySelector("progress");
@@ -18,14 +18,14 @@
         if (job.part === null) { bar.removeAttribute("value"); } else { bar.value = job.part; }
         window.setTimeout(ask, 500);
       }).catch(function () {
-        text.textContent = "the program does not answer; it may have been ended";
+        text.textContent = "The program does not respond. It may have been stopped.";
         window.setTimeout(ask, 3000);
       });
     };
     ask();
   }
 
-  // Files: sent as soon as they are chosen or dropped, with a bar.
+  // Files are uploaded as soon as they are chosen or dropped.
   all("form[data-upload]").forEach(function (form) {
     const input = form.querySelector("input[type=file]");
     const status = form.querySelector("[data-status]");
@@ -39,16 +39,16 @@
       request.responseType = "document";
       bar.hidden = false;
       button.disabled = input.disabled = true;
-      status.textContent = "Sending " + file.name;
+      status.textContent = "Uploading " + file.name;
       request.upload.addEventListener("progress", function (event) {
         if (event.lengthComputable) { bar.value = event.loaded / event.total; }
       });
       request.addEventListener("load", function () {
         if (request.status < 400) { window.location.assign(request.responseURL); return; }
-        const said = request.response && request.response.querySelector("[role=alert]");
-        again(said ? said.textContent.trim() : "This file was not taken.");
+        const message = request.response && request.response.querySelector("[role=alert]");
+        again(message ? message.textContent.trim() : "The file was rejected.");
       });
-      request.addEventListener("error", function () { again("The file could not be sent."); });
+      request.addEventListener("error", function () { again("The file could not be uploaded."); });
       request.send(data);
     }
     function again(message) {
@@ -70,7 +70,7 @@
     });
   });
 
-  // The target: its classes are shown, and only these are sent.
+  // Only the classes of the chosen target are shown and sent.
   const target = document.querySelector("select[data-target]");
   const by = document.querySelector("select[name=by]");
   const weight = document.querySelector("select[name=weight]");
@@ -80,7 +80,7 @@
       part.hidden = !chosen;
       all("input", part).forEach(function (input) { input.disabled = !chosen; });
     });
-    const roles = [["the label", target], ["the group", by], ["the weight", weight]];
+    const roles = [["class", target], ["group", by], ["weight", weight]];
     all("tr[data-column]").forEach(function (row) {
       const use = row.querySelector("select");
       const role = row.querySelector("[data-role]");
@@ -96,10 +96,10 @@
 
   // The order of the classes: by buttons, or by dragging.
   all("ol.classes").forEach(function (list) {
-    const told = list.parentElement.querySelector("[data-told]");
-    function tell(item) {
+    const status = list.parentElement.querySelector("[data-status-text]");
+    function announce(item) {
       const name = item.querySelector(".name").textContent;
-      told.textContent = name + " is now number " + (Array.from(list.children).indexOf(item) + 1) + " of " + list.children.length;
+      status.textContent = name + " is now number " + (Array.from(list.children).indexOf(item) + 1) + " of " + list.children.length;
     }
     list.addEventListener("click", function (event) {
       const button = event.target.closest("button[data-move]");
@@ -108,7 +108,7 @@
       if (button.dataset.move === "up" && item.previousElementSibling) { list.insertBefore(item, item.previousElementSibling); }
       if (button.dataset.move === "down" && item.nextElementSibling) { list.insertBefore(item.nextElementSibling, item); }
       button.focus();
-      tell(item);
+      announce(item);
     });
     let dragged = null;
     list.addEventListener("dragstart", function (event) {
@@ -125,12 +125,12 @@
     });
     list.addEventListener("drop", function (event) { event.preventDefault(); });
     list.addEventListener("dragend", function () {
-      if (dragged) { dragged.classList.remove("dragged"); tell(dragged); }
+      if (dragged) { dragged.classList.remove("dragged"); announce(dragged); }
       dragged = null;
     });
   });
 
-  // A message is shown where the user is looking, whatever place the address names.
+  // Scroll to a message, also if the URL has an anchor.
   const alert = document.querySelector("main [role=alert]");
   if (alert) {
     window.addEventListener("load", function () {
@@ -138,7 +138,7 @@
     });
   }
 
-  // Everything on paper.
+  // Open all details for printing.
   window.addEventListener("beforeprint", function () {
     all("details").forEach(function (one) { if (!one.classList.contains("command")) { one.open = true; } });
   });

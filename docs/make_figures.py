@@ -1,8 +1,8 @@
-"""Draw the figures of the documentation that need no data set: ``python docs/make_pictures.py``.
+"""Draw the figures of the documentation that need no data set: ``python docs/make_figures.py``.
 
-Two of them show figures of long measurements; they are drawn from the numbers on the page next to them.
+Two of them show figures of long measurements; they are drawn from the numbers of the documentation.
 
-``pictures.json`` keeps what each of them shows, as numbers and words, and a hash of its file. A test draws them again
+``figures.json`` has the numbers and text of each figure, and a hash of its file. A test draws them again
 and compares what they show: so it states which are stale, with any version of matplotlib and its fonts.
 """
 
@@ -23,11 +23,11 @@ import ordinalq as oq
 from ordinalq.plot.style import FILE_STYLE
 
 DOCS = Path(__file__).parent
-KEPT = DOCS / "pictures.json"
+STORED = DOCS / "figures.json"
 # All others, and what makes them.
 OTHERS = {
     "app_*.png": "make screenshots",
-    "groups_width.svg": "benchmarks/group_pictures.py, with real data",
+    "groups_width.svg": "benchmarks/group_figures.py, with real data",
 }
 
 sys.path[:0] = [str(DOCS), str(DOCS.parent / "examples"), str(DOCS.parent / "benchmarks")]
@@ -35,7 +35,7 @@ sys.path[:0] = [str(DOCS), str(DOCS.parent / "examples"), str(DOCS.parent / "ben
 
 def few_groups():
     """Draw the table of docs/validation/groups.md about few labelled groups."""
-    import group_pictures
+    import group_figures
 
     table = re.search(
         r"\| labelled groups \|.*\n\|-.*\n((?:\|.*\n)+)",
@@ -46,7 +46,7 @@ def few_groups():
         number, *cells = map(float, re.findall(r"[\d.]+", row))
         for name, (nmd, mean, worst, _) in (("flights", cells[:4]), ("IMDB", cells[4:])):
             lines.append((name, int(number), nmd, mean / 100, worst / 100))
-    return group_pictures.draw_few(lines)
+    return group_figures.draw_few(lines)
 
 
 def growth():
@@ -61,7 +61,7 @@ def growth():
 
 def figures():
     """Return the figures by the names of their files."""
-    import make_picture
+    import make_readme_figure
     import make_reviews
 
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,11 @@ def figures():
         "reviews_compare.svg": [oq.plot.comparison(products.compare("lamp", "fan"), xlabel="stars")],
     }
     figures = {name: axes[0].figure for name, axes in drawn.items()}
-    others = {"ordinal_quantification.svg": make_picture.draw(), "groups_few.svg": few_groups(), "scale.svg": growth()}
+    others = {
+        "ordinal_quantification.svg": make_readme_figure.draw(),
+        "groups_few.svg": few_groups(),
+        "scale.svg": growth(),
+    }
     return others | figures
 
 
@@ -101,7 +105,7 @@ def main():
             figure.savefig(DOCS / name, metadata={"Date": None, "Creator": None})
             digest = hashlib.sha256((DOCS / name).read_bytes()).hexdigest()
             kept[name] = {"sha256": digest, **shown(figure)}
-    KEPT.write_text(json.dumps(kept, ensure_ascii=False) + "\n", encoding="utf-8")
+    STORED.write_text(json.dumps(kept, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Draw docs/ordinal_quantification.svg, the picture of the README, for make_pictures.py.
+"""Draw docs/ordinal_quantification.svg, the figure of the README, for make_figures.py.
 
 Three steps from left to right: reviews with stars, a pile of reviews without, the star distribution of the pile. The
 numbers only illustrate the idea: the true values are near those of a real category of reviews, the estimates are
-made up. The same version of matplotlib writes the same bytes every time.
+synthetic. The same version of matplotlib writes the same bytes every time.
 """
 
 import matplotlib as mpl

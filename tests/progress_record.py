@@ -1,10 +1,10 @@
-"""What work tells of itself."""
+"""Record of reported progress."""
 
-from ordinalq._utils.progress import Far
+from ordinalq._utils.progress import ProgressHandler
 
 
-class Told(Far):
-    """Keeps what was told: how far the work had come, and what was done."""
+class ProgressRecord(ProgressHandler):
+    """Stores the reported progress and steps."""
 
     def __init__(self):
         super().__init__()

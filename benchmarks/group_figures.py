@@ -1,7 +1,7 @@
 """The figures of docs/groups.md: intervals that do not shrink with the number of items, and few labelled groups.
 
-    ORDINALQ_DATA=FOLDER python benchmarks/group_pictures.py docs
-    python benchmarks/group_pictures.py --tiny        # synthetic groups, into the working folder
+    ORDINALQ_DATA=FOLDER python benchmarks/group_figures.py docs
+    python benchmarks/group_figures.py --tiny        # synthetic groups, into the working folder
 
 Both print their figures as tables. The same version of matplotlib writes the same bytes every time.
 """
