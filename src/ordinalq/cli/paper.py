@@ -58,7 +58,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="Experiment of the paper, for example fried, a benchmark (castano, semeval), or the path of a TOML file."
+            help="Experiment of the paper, such as fried, benchmark (castano, semeval), or path of a TOML file."
         ),
     ],
     profile: Annotated[
