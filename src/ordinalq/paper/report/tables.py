@@ -78,9 +78,10 @@ def claim_sides(outcome: Outcome) -> tuple[str, str]:
 
 
 def claims(outcome: Outcome) -> list[tuple[str, str]]:
-    """Return the pairs of methods that were run: a plain method and its regularized form, or LR and another classifier.
+    """Return the pairs of methods of the paper's claims that were run.
 
-    The paper claims that the regularized form is better, and that LR is better.
+    A pair is a plain method and its regularized form, or LR and another classifier. The paper claims that the
+    regularized form is better, and that LR is better.
     """
     if not compares_classifiers(outcome):
         return [pair for pair in REGULARIZED.items() if set(pair) <= set(outcome.methods)]
@@ -89,7 +90,10 @@ def claims(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def claim_facts(outcome: Outcome) -> pd.DataFrame:
-    """Return one row per measure, protocol and claim: means, change in per cent, p-value, published change, result."""
+    """Return one row per measure, protocol and claim.
+
+    It has means, change in percent, p-value, published change and result.
+    """
     rows = []
     for measure, protocol in product(outcome.measures, outcome.protocols):
         errors, printed = results(outcome, protocol, measure), published_cells(outcome, protocol, measure)
@@ -98,7 +102,7 @@ def claim_facts(outcome: Outcome) -> pd.DataFrame:
 
 
 def claim_table(outcome: Outcome) -> Table:
-    """Return the pairs with their errors, the change from one to the other, and whether the claim holds."""
+    """Return the pairs with their errors, the change, and the result of the claim."""
     facts = claim_facts(outcome)
     first, second = claim_sides(outcome)
     columns, rows = lay_out(
@@ -133,7 +137,10 @@ def claim_table(outcome: Outcome) -> Table:
 
 
 def claim_sentences(outcome: Outcome) -> Iterator[str]:
-    """State in how many pairs the paper's claim holds, fails and is open, and where it fails."""
+    """Yield sentences on the number of pairs in which the paper's claim holds.
+
+    They state how often it holds, fails and is open, and in which pairs it fails.
+    """
     facts = claim_facts(outcome)
     facts = facts[facts["result"] != ""]
     if facts.empty:
@@ -168,7 +175,10 @@ def p_text(p: float) -> str:
 
 
 def percent_change(first: float, second: float) -> float:
-    """Return by how many per cent the second number is larger than the first; NaN where that makes no sense."""
+    """Return the change from the first to the second number in percent.
+
+    It is NaN if it is undefined.
+    """
     return float(100 * (second / first - 1)) if first > 0 else np.nan
 
 
@@ -185,7 +195,10 @@ def _test_claim(
     errors: dict[str, Any],
     printed: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the row of one claim; unknown numbers are NaN, and the result is empty without a test."""
+    """Return the row of one claim.
+
+    Missing numbers are NaN, and the result is empty without a test.
+    """
     first, second = pair
     row: dict[str, Any] = dict.fromkeys(CLAIM_COLUMNS, np.nan) | {
         "pair": f"{display_name(first)} → {display_name(second)}",
@@ -252,13 +265,16 @@ def method_group(fact: Any) -> str:
 
 
 def result_facts(outcome: Outcome, measure: str) -> pd.DataFrame:
-    """Return one row per protocol and method, with everything that is known about the cell."""
+    """Return one row per protocol and method, with all values of the cell."""
     rows = (cell_facts(outcome, protocol, measure, outcome.methods) for protocol in outcome.protocols)
     return pd.DataFrame(chain.from_iterable(rows))
 
 
 def results_table(outcome: Outcome, measure: str) -> Table:
-    """Return the errors of all methods under all protocols: mean ± std, boldface, the paper's figure and the ratio."""
+    """Return the errors of all methods under all protocols.
+
+    Columns are mean ± std, boldface, the paper's figure and the ratio.
+    """
     facts = result_facts(outcome, measure)
     notes = [
         f"Mean and standard deviation over test samples: {sample_counts(outcome)}.",
@@ -331,7 +347,10 @@ def classifier_facts(outcome: Outcome) -> pd.DataFrame:
 
 
 def ordinal_classifier_table(outcome: Outcome) -> Table:
-    """Return classifiers (rows) by quantifiers (columns): mean ± std, percent versus LR, and the paper's figure."""
+    """Return a table of classifiers (rows) by quantifiers (columns).
+
+    Cells have mean ± std, percent versus LR, and the paper's figure.
+    """
     facts = classifier_facts(outcome)
     columns, rows = lay_out(
         facts,
@@ -433,7 +452,10 @@ def rank_facts(outcomes: Sequence[Outcome], found: dict[tuple[str, str], Ranking
 
 
 def rank_table(outcomes: Sequence[Outcome]) -> Table:
-    """Return average ranks over data sets, or over the test samples of a single one, next to those of the paper."""
+    """Return average ranks over data sets or samples, with those of the paper.
+
+    For a single data set, ranks are over its test samples.
+    """
     found = rankings(outcomes)
     facts = rank_facts(outcomes, found)
     columns, rows = lay_out(
@@ -475,7 +497,10 @@ N_FACT = 12  # classes of Fact-OQ
 
 
 def sample_facts(outcome: Outcome) -> pd.DataFrame:
-    """Return one row per protocol: number of test samples, mean jaggedness, mean shift from the training set."""
+    """Return one row per protocol that describes the test samples.
+
+    It has the number of test samples, their mean jaggedness, and their mean shift from the training set.
+    """
     p_train = np.asarray(outcome.about["data"]["p_train"], dtype=np.float64)
     data = str(outcome.about["experiment"].get("paper"))
     printed = published.protocols().get(data, {})
@@ -498,7 +523,10 @@ def sample_facts(outcome: Outcome) -> pd.DataFrame:
 
 
 def samples_table(outcome: Outcome) -> Table:
-    """Return what the test samples of each protocol are like: number, jaggedness and shift from the training set."""
+    """Return a table that describes the test samples of each protocol.
+
+    Columns are number, jaggedness and shift from the training set.
+    """
     facts = sample_facts(outcome)
     columns, rows = lay_out(
         facts,
@@ -552,7 +580,10 @@ def protocols_table(outcome: Outcome) -> Table:
 
 @cache
 def _protocols() -> pd.DataFrame:
-    """Return the table of protocols without the real distributions of Amazon; it takes seconds."""
+    """Return the table of protocols without the real distributions of Amazon.
+
+    This takes seconds.
+    """
     return protocol_table()
 
 
@@ -564,10 +595,11 @@ def protocol_table(
     sample_size: int = 1000,
     random_state: Any = 0,
 ) -> pd.DataFrame:
-    """Recompute the paper's table of protocols: mean jaggedness, and mean shift from the training distribution.
+    """Recompute the paper's table of protocols.
 
-    The rows of APP-OQ are the given percentages of the APP samples. With 20,000 draws the standard error of xi_1 is
-    .0006 for APP and smaller for the others.
+    Columns are mean jaggedness, and mean shift from the training distribution. The rows of APP-OQ are the given
+    percentages of the APP samples. With 20,000 draws the standard error of xi_1 is .0006 for APP and smaller for the
+    others.
 
     Parameters
     ----------
@@ -668,9 +700,9 @@ def selected_table(outcome: Outcome) -> Table:
 
 
 def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
-    """Return one row per method, parameter, settings and number of classes; values are JSON.
+    """Return one row per method, parameter, settings and number of classes.
 
-    Methods that are not in the paper are there if they were run, with what was tried.
+    Values are JSON. Methods that are not in the paper are included if they were run, with the values that were tried.
     """
     printed = published.grids()["quantifier_paper"]
     known = known_methods()
@@ -702,7 +734,10 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
 
 
 def hyperparameter_table(outcome: Outcome) -> Table:
-    """Return the grids of the catalog for 5, 10 and 12 classes, next to the published ones and those of the run."""
+    """Return the grids of the catalog with the published ones and those of the run.
+
+    They are for 5, 10 and 12 classes.
+    """
     facts = hyperparameter_facts(outcome)
     columns, rows = lay_out(
         _one_row_each(facts),
@@ -726,7 +761,7 @@ def hyperparameter_table(outcome: Outcome) -> Table:
 
 
 def classifier_grid_table(outcome: Outcome) -> Table:
-    """Return the values of the classifier's parameters that were tried, next to the published ones."""
+    """Return the tried and published values of the classifier's parameters."""
     rows = []
     for name, paper, values in _classifier_grids(outcome):
         for parameter in dict.fromkeys([*paper, *values]):
@@ -749,7 +784,7 @@ def classifier_grid_table(outcome: Outcome) -> Table:
 
 
 def _classifier_grids(outcome: Outcome) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]]:
-    """Yield the name of each classifier, its published grid, and the values that were tried.
+    """Yield the name, the published grid and the tried values of each classifier.
 
     No grid is published for the comparison of ordinal classifiers.
     """
@@ -767,7 +802,10 @@ def _classifier_grids(outcome: Outcome) -> Iterator[tuple[str, dict[str, list[An
 
 
 def _values(column: "pd.Series[str]") -> dict[str, list[Any]]:
-    """Return which values each parameter takes in a column of JSON, in the order of appearance."""
+    """Return the values of each parameter in a column of JSON.
+
+    Values are in the order of appearance.
+    """
     found: dict[str, list[Any]] = {}
     for text in column.drop_duplicates():
         for name, value in parsed(text).items():
