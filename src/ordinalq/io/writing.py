@@ -20,7 +20,7 @@ from ordinalq.io.files import ENDINGS
 # Beginnings of cells that spreadsheets take for formulas.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 NUMBER = re.compile(r"[+-](?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-PICTURES = ("png", "svg", "pdf")
+FIGURES = ("png", "svg", "pdf")
 # Formats of numbers in Excel by the kind of a column.
 STYLES = {"f": "0.00", "i": "#,##0", "u": "#,##0"}
 # Characters from which cells of Excel files are broken into lines, and the width of their columns in pixels.
@@ -96,10 +96,10 @@ def table_format(path: Path) -> str:
     return ENDINGS[ending]
 
 
-def picture_format(path: Path) -> str:
+def figure_format(path: Path) -> str:
     """Return the format of a plot to write, by the extension of its name."""
     ending = path.suffix.lower().removeprefix(".")
-    if ending not in PICTURES:
+    if ending not in FIGURES:
         raise ValueError(f"{path}: expected a name that ends with .png, .svg or .pdf.")
     return ending
 
@@ -216,6 +216,6 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             new.replace(path / new.name)
 
 
-def save_picture(axes: Any, path: Path, kind: str) -> None:
+def save_figure(axes: Any, path: Path, kind: str) -> None:
     """Write the figure of `axes`, one of `ordinalq.plot` or an array of them."""
     np.ravel(axes)[0].figure.savefig(path, format=kind, dpi=150, bbox_inches="tight")
