@@ -281,11 +281,11 @@ class _Reader:
             return dict.fromkeys(names), self._names("methods", content.get("methods", names), names), {}
         known = known_methods()
         classes: dict[str, Any] = {name: entry.cls for name, entry in known.items()}
-        printed = [name for name, entry in known.items() if entry.group != BEYOND]
+        in_paper = [name for name, entry in known.items() if entry.group != BEYOND]
         outside: dict[str, str] = {}
         named = []
-        shorthands = {"catalog": printed, "beyond": [name for name in known if name not in printed]}
-        given = content.get("methods", printed)
+        shorthands = {"catalog": in_paper, "beyond": [name for name in known if name not in in_paper]}
+        given = content.get("methods", in_paper)
         for value in (
             name for one in given for name in (shorthands.get(one, [one]) if isinstance(one, str) else [one])
         ):

@@ -135,9 +135,9 @@ def cell_facts(outcome: Outcome, protocol: str, measure: str, methods: Iterable[
     """
     methods = list(methods)
     errors = {method: found for method, found in results(outcome, protocol, measure).items() if method in methods}
-    against_best, printed, counts = p_values(errors), published_cells(outcome, protocol, measure), unconverged(outcome)
+    against_best, cells, counts = p_values(errors), published_cells(outcome, protocol, measure), unconverged(outcome)
     for method in methods:
-        column, paper = errors.get(method), printed.get(method, {})
+        column, paper = errors.get(method), cells.get(method, {})
         mean, std = (np.nan, np.nan) if column is None else mean_and_std(column)
         chosen = selected(outcome, method, protocol, measure)
         yield {

@@ -397,8 +397,8 @@ def jaggedness_ranges() -> dict[str, tuple[float, float, float]]:
 def _ranges_plot() -> Plot:
     """Draw the range of the jaggedness of the real distributions of the paper."""
     ranges = jaggedness_ranges()
-    printed = published.protocols()
-    uniform = {5: printed["Amazon-OQ-BK"]["APP"]["xi1"], 12: printed["Fact-OQ"]["APP"]["xi1"]}
+    protocols = published.protocols()
+    uniform = {5: protocols["Amazon-OQ-BK"]["APP"]["xi1"], 12: protocols["Fact-OQ"]["APP"]["xi1"]}
     with sheet(7.6, 1.0 + 0.34 * len(ranges)) as (figure, save):
         axes = figure.subplots()
         for row, (low, mean, high) in enumerate(ranges.values()):
@@ -454,18 +454,18 @@ def error_plot(outcome: Outcome, measure: str) -> Plot | None:
     if not methods:
         return None
     looks = looks_of(methods)
-    printed: dict[str, dict[str, float]] = {}
+    published_means: dict[str, dict[str, float]] = {}
     for protocol in columns:
         # Those of classifiers are of other versions of data and quantifiers.
         cells = {} if facts.compares_classifiers(outcome) else facts.published_cells(outcome, protocol, measure)
-        printed[protocol] = {method: float(cell["mean"]) for method, cell in cells.items() if method in methods}
+        published_means[protocol] = {method: float(cell["mean"]) for method, cell in cells.items() if method in methods}
     with sheet(2.2 + 3.2 * len(columns), 1.3 + 0.24 * len(methods)) as (figure, save):
         for axes, protocol in _row_panels(figure, columns, list(map(display_name, methods)), measure):
-            _draw_errors(axes, methods, columns[protocol], printed[protocol], looks)
+            _draw_errors(axes, methods, columns[protocol], published_means[protocol], looks)
         looks_of_groups = {group_of(method): looks[method][:2] for method in methods}
         handles = [handle(group, *look) for group, look in looks_of_groups.items()]
         note = ""
-        if any(printed.values()):
+        if any(published_means.values()):
             handles.append(handle("paper", INK, "|"))
             note = " Vertical lines are the paper's means."
         legend_below(figure, handles)
@@ -665,19 +665,23 @@ jaggedness_plot = partial(trend_plot, trend=JAGGEDNESS)
 
 
 def _draw_errors(
-    axes: "Axes", methods: Sequence[str], errors: Errors, printed: Mapping[str, float], looks: Mapping[str, Look]
+    axes: "Axes",
+    methods: Sequence[str],
+    errors: Errors,
+    published_means: Mapping[str, float],
+    looks: Mapping[str, Look],
 ) -> None:
     """Draw one row per method: mean, confidence interval and published mean.
 
     The published mean is a line.
     """
     bold = [method for method, p in facts.p_values(errors).items() if p >= facts.LEVEL]
-    drawn = list(printed.values())
+    drawn = list(published_means.values())
     for row, method in enumerate(methods):
         if row and group_of(method) != group_of(methods[row - 1]):
             axes.axhline(row - 0.5, color=SOFT, lw=0.8)
-        if method in printed:
-            axes.plot([printed[method]] * 2, [row - 0.32, row + 0.32], color=INK, lw=1.4, zorder=3)
+        if method in published_means:
+            axes.plot([published_means[method]] * 2, [row - 0.32, row + 0.32], color=INK, lw=1.4, zorder=3)
         if method in errors:
             (color, marker, _), column = looks[method], errors[method]
             # Half of the 95% confidence interval of the mean.
@@ -695,7 +699,7 @@ def _draw_errors(
 def _draw_prevalence(axes: "Axes", true: Floats, estimate: Floats, look: Look, *, dots: bool) -> None:
     """Draw the mean estimate of one class over its true prevalence.
 
-    Single samples are drawn as dots.
+    With `dots`, single samples are drawn as dots.
     """
     color, marker, dashes = look
     if dots:

@@ -111,7 +111,7 @@ def _task(outcome: Outcome) -> str:
 def _new_methods(outcome: Outcome) -> Iterator[str]:
     """Yield a sentence on how often a method proposed by the paper is best.
 
-    There is none if all methods are proposed by the paper.
+    There is none unless both such methods and others were run.
     """
     columns = {(m, p): facts.results(outcome, p, m) for m, p in product(outcome.measures, outcome.protocols)}
     best = {column: facts.best_of(errors, facts.competing(errors)) for column, errors in columns.items() if errors}

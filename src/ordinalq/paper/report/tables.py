@@ -96,8 +96,8 @@ def claim_facts(outcome: Outcome) -> pd.DataFrame:
     """
     rows = []
     for measure, protocol in product(outcome.measures, outcome.protocols):
-        errors, printed = results(outcome, protocol, measure), published_cells(outcome, protocol, measure)
-        rows += [_test_claim(pair, outcome, protocol, measure, errors, printed) for pair in claims(outcome)]
+        errors, cells = results(outcome, protocol, measure), published_cells(outcome, protocol, measure)
+        rows += [_test_claim(pair, outcome, protocol, measure, errors, cells) for pair in claims(outcome)]
     return pd.DataFrame(rows, columns=CLAIM_COLUMNS)
 
 
@@ -193,7 +193,7 @@ def _test_claim(
     protocol: str,
     measure: str,
     errors: dict[str, Any],
-    printed: dict[str, dict[str, Any]],
+    published_values: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
     """Return the row of one claim.
 
@@ -206,8 +206,8 @@ def _test_claim(
         "second": second,
         "protocol": protocol,
         "measure": measure,
-        "paper_first": float(printed.get(first, {}).get("mean", np.nan)),
-        "paper_second": float(printed.get(second, {}).get("mean", np.nan)),
+        "paper_first": float(published_values.get(first, {}).get("mean", np.nan)),
+        "paper_second": float(published_values.get(second, {}).get("mean", np.nan)),
         "result": "",
     }
     row["paper_change"] = percent_change(row["paper_first"], row["paper_second"])
@@ -409,13 +409,13 @@ def rankings(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], Ranking]:
 def paper_rankings() -> dict[tuple[str, str], Ranking]:
     """Rank the methods by the paper's published means, a data set being a block."""
     table = published.results()
-    printed = {name: table[entry.paper_name] for name, entry in known_methods().items() if entry.paper_name in table}
+    methods = {name: table[entry.paper_name] for name, entry in known_methods().items() if entry.paper_name in table}
     found = {}
     for protocol in ("APP", "APP-OQ", "real"):
         for measure in ("nmd", "rnod"):
             blocks = [d for d, cells in table["CC"].items() if measure.upper() in cells.get(protocol, {})]
             found[protocol, measure] = rank(
-                {name: [row[d][protocol][measure.upper()]["mean"] for d in blocks] for name, row in printed.items()}
+                {name: [row[d][protocol][measure.upper()]["mean"] for d in blocks] for name, row in methods.items()}
             )
     return found
 
@@ -423,11 +423,11 @@ def paper_rankings() -> dict[tuple[str, str], Ranking]:
 def rank_facts(outcomes: Sequence[Outcome], found: dict[tuple[str, str], Ranking]) -> pd.DataFrame:
     """Return one row per protocol, measure and method."""
     methods = list(dict.fromkeys(method for outcome in outcomes for method in outcome.methods))
-    printed = paper_rankings()
+    published_rankings = paper_rankings()
     rows = []
     for (protocol, measure), ranking in found.items():
         best = min(ranking.ranks.values())
-        paper = printed.get((protocol, measure))
+        paper = published_rankings.get((protocol, measure))
         # What is compared has a method of the paper; comparisons of classifiers have none.
         paper = paper if paper and not paper.ranks.keys().isdisjoint(methods) else None
         for method in methods:
@@ -503,12 +503,12 @@ def sample_facts(outcome: Outcome) -> pd.DataFrame:
     """
     p_train = np.asarray(outcome.about["data"]["p_train"], dtype=np.float64)
     data = str(outcome.about["experiment"].get("paper"))
-    printed = published.protocols().get(data, {})
+    protocols = published.protocols().get(data, {})
     rows = []
     for protocol in outcome.protocols:
         P = outcome.true_distributions(protocol)
         name = f"APP-OQ({published.app_oq_percent(data)}%)" if protocol == "APP-OQ" else protocol
-        paper = printed.get(name, {})
+        paper = protocols.get(name, {})
         rows.append(
             {
                 "protocol": protocol,
@@ -634,12 +634,12 @@ def protocol_table(
     if amazon_vectors is not None:
         real["Amazon-OQ-BK"] = RealPrevalences(amazon_vectors, **size).counts(5) / sample_size
     rows = []
-    for data, printed in published.protocols().items():
+    for data, protocols in published.protocols().items():
         app = APP(**size, min_per_class=1).counts(5 if data == "Amazon-OQ-BK" else 12) / sample_size
         # A mirrored distribution is as likely and as jagged, and shifted the other way: this halves the noise.
         app = np.concatenate([app, app[:, ::-1]])
         xi = jaggedness(app)
-        for protocol, paper in printed.items():
+        for protocol, paper in protocols.items():
             P: Floats | None
             if protocol.startswith("APP"):
                 percent = protocol.removeprefix("APP-OQ(").removesuffix("%)")
@@ -667,8 +667,8 @@ def protocol_table(
 CLASS_NUMBERS = (5, 10, 12)
 SETTINGS = ("paper", "reference")
 # Names of our parameters in the published tables.
-PRINTED_NAMES = {"held_out": "val_split", "n_bins": "n_bins_per_class", "distance": "ground_distance"}
-OWN_NAMES = {printed: name for name, printed in PRINTED_NAMES.items()}
+PUBLISHED_NAMES = {"held_out": "val_split", "n_bins": "n_bins_per_class", "distance": "ground_distance"}
+OWN_NAMES = {paper_name: name for name, paper_name in PUBLISHED_NAMES.items()}
 CLASSIFIERS = {"forest": "RandomForest", "logistic": "LogisticRegression"}
 SELECTED = [*KEYS, "classifier", "parameters", "error", "std", "smoothing", "n_samples", "unconverged"]
 
@@ -704,19 +704,19 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
 
     Values are JSON. Methods that are not in the paper are included if they were run, with the values that were tried.
     """
-    printed = published.grids()["quantifier_paper"]
+    grids = published.grids()["quantifier_paper"]
     known = known_methods()
     names = [name for name, entry in known.items() if entry.group != BEYOND or name in outcome.methods]
     rows = []
     for method in [*names, *(name for name in outcome.methods if name not in known)]:
-        paper = printed.get(display_name(method), {})
+        paper = grids.get(display_name(method), {})
         run = _values(outcome.validation[outcome.validation["method"] == method]["parameters"])
         grid: Callable[[int, str], dict[str, list[Any]]]
         grid = known[method].grid if method in known else lambda n, settings: {}
         own = (OWN_NAMES.get(name, name) for name in paper)
         tried = [name for settings in SETTINGS for name in grid(CLASS_NUMBERS[0], settings)]
         for name in list(dict.fromkeys([*tried, *own, *run])) or [""]:
-            shown = paper.get(name) or paper.get(PRINTED_NAMES.get(name, ""), [])
+            shown = paper.get(name) or paper.get(PUBLISHED_NAMES.get(name, ""), [])
             rows += [
                 {
                     "method": method,
@@ -724,7 +724,7 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
                     "settings": settings,
                     "n_classes": n,
                     "values": json.dumps(grid(n, settings).get(name, [])),
-                    "printed": json.dumps(shown),
+                    "published": json.dumps(shown),
                     "run": json.dumps(run.get(name, [])),
                 }
                 for settings in SETTINGS
@@ -744,7 +744,7 @@ def hyperparameter_table(outcome: Outcome) -> Table:
         rows=["method", "parameter"],
         heads=[METHOD, words("parameter", "parameter")],
         cells=[
-            words("printed", "printed"),
+            words("published", "published"),
             words("settings paper", "paper"),
             words("settings reference", "reference"),
             words("this run", "run", _list),
@@ -767,13 +767,13 @@ def classifier_grid_table(outcome: Outcome) -> Table:
         for parameter in dict.fromkeys([*paper, *values]):
             shown = json.dumps(paper.get(parameter, []))
             run = json.dumps(values.get(parameter, []))
-            rows.append({"classifier": name, "parameter": parameter, "printed": shown, "run": run})
-    facts = pd.DataFrame(rows, columns=["classifier", "parameter", "printed", "run"])
+            rows.append({"classifier": name, "parameter": parameter, "published": shown, "run": run})
+    facts = pd.DataFrame(rows, columns=["classifier", "parameter", "published", "run"])
     columns, laid = lay_out(
         facts,
         rows=["classifier", "parameter"],
         heads=[words("classifier", "classifier"), words("parameter", "parameter")],
-        cells=[words("printed", "printed", _list), words("this run", "run", _list)],
+        cells=[words("published", "published", _list), words("this run", "run", _list)],
     )
     notes = (
         "A dash: not published, or not varied in this run.",
@@ -825,7 +825,7 @@ def _one_row_each(facts: pd.DataFrame) -> pd.DataFrame:
         for settings in SETTINGS:
             grid = part[part["settings"] == settings]
             row[settings] = _by_classes(dict(zip(grid["n_classes"], grid["values"], strict=True)))
-        rows.append(row | {"printed": _list(first["printed"]) + (" per class" if per_class else "")})
+        rows.append(row | {"published": _list(first["published"]) + (" per class" if per_class else "")})
     return pd.DataFrame(rows)
 
 
