@@ -41,7 +41,7 @@ def friedman(X: Floats) -> Floats:
 def make_fried() -> tuple[Floats, Floats]:
     """Return features (40768, 10) and target (40768,) of "fried".
 
-    The target has three decimals as in the published file.
+    Both have three decimals as in the published file.
     """
     rng = np.random.default_rng(SEED)
     X = np.round(rng.uniform(size=(N_ITEMS, N_FEATURES)), 3)

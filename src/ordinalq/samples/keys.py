@@ -390,8 +390,8 @@ def _distinct(groups: Any, name: str) -> tuple[Column, Index]:
 def _factorized(column: "pd.Index[Any]") -> tuple[Index, "pd.Index[Any]"]:
     """Return the code of each value, -1 if missing, and the distinct values.
 
-    The distinct values of unordered categories are those of the type. The order of unordered categories has no meaning:
-    the values are sorted later.
+    The distinct values of unordered categories are the categories that occur. Their order has no meaning: the values
+    are sorted later.
     """
     if not isinstance(column, pd.CategoricalIndex) or column.ordered:
         codes, values = pd.factorize(column)
