@@ -1,4 +1,7 @@
-"""Benchmarks in parts: each part is computed once and stored, so that an interrupted run continues."""
+"""Benchmarks in parts, which are computed once and stored.
+
+An interrupted run can be continued.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -14,9 +17,10 @@ def run_parts(
     compute: Callable[..., Iterable[dict[str, Any]]],
     summarize: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> Iterator[tuple[Any, ...]]:
-    """Compute the parts of a benchmark, write ``scores.csv`` and ``table.csv``, and yield each finished part.
+    """Compute the parts of a benchmark and yield each finished part.
 
-    Parts that ``scores.csv`` already has are not computed again.
+    The scores are written to ``scores.csv`` and the summary to ``table.csv``. Parts that ``scores.csv`` already has are
+    not computed again.
 
     Parameters
     ----------
