@@ -14,6 +14,7 @@ import seeds
 
 import ordinalq as oq
 from ordinalq.cli.main import main
+from ordinalq.io.table import open_table
 
 pytest.importorskip("aiohttp")
 
@@ -216,6 +217,19 @@ def test_errors_of_servers_are_not_taken_for_absent_files(server, model, capsys,
     error = capsys.readouterr().err.strip()
     assert error.startswith("ordinalq: http://127.0.0.1:1/new.csv cannot be read: ")
     assert "secret" not in error
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_errors_while_parts_are_read_name_the_file_without_secrets(server, rng, tmp_path, status):
+    server.files["new.parquet"] = written(reviews(rng), tmp_path / "new.parquet")
+    table = open_table(f"{server.url}/new.parquet?token=secret")
+    assert "a" in table.columns()
+    server.files.clear()
+    server.absent = status
+    with pytest.raises(ConnectionError) as caught:
+        table.read(["a"])
+    assert str(caught.value).startswith(f"{server.url}/new.parquet cannot be read: status {status}")
+    assert "secret" not in str(caught.value)
 
 
 def test_absent_files_of_s3_get_one_line(server, model, capsys):

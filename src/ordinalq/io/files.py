@@ -134,9 +134,11 @@ def reaching(address: str) -> Iterator[None]:
     """Raise errors of the network as ConnectionError that names the file; FileNotFoundError if there is no file."""
     try:
         yield
-    except (PermissionError, ImportError, ValueError):
+    except (PermissionError, ImportError, ValueError, MemoryError):
         raise
     except Exception as error:  # each file system has its own
+        if type(error) is ConnectionError:  # from here, of a step within
+            raise
         # That of web servers raises FileNotFoundError for every error, and has the error as its cause.
         is_absent, cause = isinstance(error, FileNotFoundError), error.__cause__
         if is_absent and (cause is None or isinstance(cause, FileNotFoundError) or _status(cause) in ABSENT):
