@@ -80,6 +80,17 @@ def written(tmp_path, protocols, samples="n_validation = 8\nn_test = 10\nsample_
     return write_experiment(tmp_path, config)
 
 
+def test_the_folder_of_a_file_without_own_parts_is_not_imported_from(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "open_plain.py").write_text("from ordinalq.metrics import nmd as plain_nmd")
+    path = write_experiment(tmp_path, '[dataset]\ntable = "items.csv"\ntarget = "stars"\n')
+    assert load_config(path).folder == ""
+    assert str(tmp_path) not in sys.path
+    path.write_text('measures = ["open_plain:plain_nmd"]\n' + path.read_text())
+    assert load_config(path).folder == str(tmp_path)
+    assert str(tmp_path) in sys.path
+
+
 def test_protocols_have_their_parameters(tmp_path):
     pd.DataFrame([[0.1, 0.2, 0.3, 0.4], [0.25, 0.25, 0.25, 0.25]]).to_csv(
         tmp_path / "vectors.csv", header=False, index=False
