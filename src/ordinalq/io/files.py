@@ -131,7 +131,7 @@ def remote_filesystem(address: str) -> tuple[Any, str]:
 
 @contextmanager
 def reaching(address: str) -> Iterator[None]:
-    """Raise errors of the network as ConnectionError that names the file; FileNotFoundError if there is no file."""
+    """Raise errors of the network as ConnectionError that names the file, or FileNotFoundError."""
     try:
         yield
     except (PermissionError, ImportError, ValueError, MemoryError):
