@@ -10,6 +10,7 @@ from small_experiment import write_experiment
 
 from ordinalq.paper.experiments.config import load_config
 from ordinalq.paper.experiments.outcome import read_outcome
+from ordinalq.paper.experiments.runner import source_hash
 from ordinalq.paper.experiments.units import prepare
 
 OWN = """
@@ -89,6 +90,21 @@ def test_the_folder_of_a_file_without_own_parts_is_not_imported_from(tmp_path, m
     path.write_text('measures = ["open_plain:plain_nmd"]\n' + path.read_text())
     assert load_config(path).folder == str(tmp_path)
     assert str(tmp_path) in sys.path
+
+
+def test_hashes_of_own_parts_change_with_the_modules_that_they_import(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "open_constants.py").write_text("FACTOR = 1.0")
+    (tmp_path / "open_unused.py").write_text("FACTOR = 1.0")
+    text = "import functools\nfrom open_constants import FACTOR\ndef error(p, p_hat):\n    return FACTOR * p\n"
+    (tmp_path / "open_measures.py").write_text(text + "partial_error = functools.partial(error)\n")
+    for name in ("error", "partial_error"):
+        path = f"open_measures:{name}"
+        before = source_hash(path, str(tmp_path))
+        (tmp_path / "open_unused.py").write_text(f"FACTOR = '{name}'")
+        assert source_hash(path, str(tmp_path)) == before
+        (tmp_path / "open_constants.py").write_text(f"FACTOR = '{name}'")
+        assert source_hash(path, str(tmp_path)) != before
 
 
 def test_protocols_have_their_parameters(tmp_path):
