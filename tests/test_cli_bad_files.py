@@ -409,7 +409,7 @@ def test_failure_at_the_end_leaves_the_earlier_results(models, capsys, tmp_path,
     def fail(*_, **__):
         raise ValueError("no ink")
 
-    monkeypatch.setattr("ordinalq.io.writing.save_picture", fail)
+    monkeypatch.setattr("ordinalq.io.writing.save_figure", fail)
     outputs = ["--out", tmp_path / "result.csv", "--plot", tmp_path / "result.png"]
     error = refused(["predict", models / "text.oq", tmp_path / "new.csv", *outputs], capsys, tmp_path)
     assert error == "ordinalq: no ink\n"

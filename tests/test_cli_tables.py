@@ -38,7 +38,7 @@ def reviews(tmp_path_factory):
     """The synthetic reviews, and a model of them."""
     folder = tmp_path_factory.mktemp("reviews")
     subprocess.run([sys.executable, ROOT / "examples" / "make_reviews.py", folder], check=True)
-    method = ["--method", "OPACC"]
+    method = ["--method", "OPACC", "--tau", "1e-3"]
     run("fit", folder / "train.csv", "--target", "stars", "--text", "review", *method, "--out", folder / "stars.oq")
     return folder
 

@@ -126,7 +126,7 @@ def test_evaluate_says_which_methods_it_cannot_compare(files, capsys):
     for methods, message in {
         "PACCC": "PACC",
         "HDx": "needs the columns themselves",
-        "OQT": "own classifiers",
+        "OQT": "fits its own models",
     }.items():
         assert main([*call, methods]) == 2
         assert message in capsys.readouterr().err

@@ -187,9 +187,9 @@ def test_engines_refuse_what_they_cannot_do(data, tmp_path, capsys, monkeypatch)
     monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "1s")
     for arguments, message in {
         ("--engine", "flink"): "--engine must be one of 'local', 'dask', 'spark'",
-        ("--engine", "dask", "--resume", "--out", "a.csv"): "--resume is for --engine local",
+        ("--engine", "dask", "--resume", "--out", "a.csv"): "--resume is only supported with --engine local",
         ("--engine", "dask", "--by", "shop", "--top", "2"): "need --engine local for SLD",
-        ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9"): "no Dask scheduler answers there",
+        ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9"): "no Dask scheduler responds at this address",
     }.items():
         assert main(["predict", str(tmp_path / "model.oq"), str(tmp_path / "t.csv"), *arguments]) == 2
         assert message in capsys.readouterr().err

@@ -204,7 +204,7 @@ def test_hyperparameters_are_those_of_the_catalog_beside_the_printed_ones(outcom
                 for name, values in entry.grid(n, settings).items():
                     assert json.loads(data.loc[(entry.name, name, settings, n), "values"]) == values
     row = data.loc[("OPDF", "n_bins", "reference", 10)]
-    assert (json.loads(row["printed"]), json.loads(row["run"])) == ([5, 10], [55, 110])
+    assert (json.loads(row["published"]), json.loads(row["run"])) == ([5, 10], [55, 110])
     texts = [cell.text for row in table.rows for cell in row.cells]
     assert "n=5: 20, 40; n=10: 55, 110; n=12: 55, 110" in texts
     assert "5, 10 per class" in texts
@@ -213,13 +213,13 @@ def test_hyperparameters_are_those_of_the_catalog_beside_the_printed_ones(outcom
 def test_classifier_grid_shows_what_was_tried(outcome):
     data = tables.classifier_grid_table(outcome).data.set_index("parameter")
     assert json.loads(data.loc["max_depth", "run"]) == [4, 12]
-    assert json.loads(data.loc["max_depth", "printed"]) == [4, 8, 12]
+    assert json.loads(data.loc["max_depth", "published"]) == [4, 8, 12]
     assert json.loads(data.loc["class_weight", "run"]) == ["balanced", None]
     assert set(data.index) == {"class_weight", "criterion", "max_depth", "n_estimators"}
-    assert (data.loc["n_estimators", "printed"], data.loc["n_estimators", "run"]) == ("[]", "[100]")
+    assert (data.loc["n_estimators", "published"], data.loc["n_estimators", "run"]) == ("[]", "[100]")
     assert not any("val_split" in note for note in tables.hyperparameter_table(outcome).notes)
     compared = tables.classifier_grid_table(make_outcome(kind="classifiers", **SHORT, protocols=("APP",))).data
-    assert set(compared["printed"]) == {"[]"}  # the paper prints no grid of these classifiers
+    assert set(compared["published"]) == {"[]"}  # the paper prints no grid of these classifiers
     row = compared[(compared["classifier"] == "OLR-AT") & (compared["parameter"] == "C")].iloc[0]
     assert json.loads(row["run"]) == [0.1, 1.0]
     assert "name" not in set(compared["parameter"])
@@ -394,7 +394,7 @@ def test_a_method_outside_the_paper_has_its_group_and_no_printed_figures(tmp_pat
     assert cells(table, "Steady")["APP paper"].text == cells(table, "Steady")["APP ratio"].text == "-"
     assert cells(tables.rank_table([outcome]), "Steady")["NMD, APP paper"].text == "-"
     grids = tables.hyperparameter_table(outcome)
-    assert cells(grids, "Steady")["printed"].text == "-"
+    assert cells(grids, "Steady")["published"].text == "-"
     assert [row.cells[0].text for row in grids.rows][-1] == "Steady"
     assert {plot.name for plot in figures.all_plots(outcome)} >= {"error_nmd", "ranks_nmd_app"}
 

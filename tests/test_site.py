@@ -83,13 +83,6 @@ IDIOMS = (
     r"Raise a clear error|It goes for|\bso many (items|rows|samples|bytes)\b",
 )
 SUMMARY_IDIOMS = (r"^(Refuse|Say|Tell|Of)\b", r"^(Return )?(What|How|Which|Who|Where)\b")
-# Packages whose docstrings do not follow the rules below yet.
-UNREVISED = ()
-
-
-def is_unrevised(module):
-    """Return whether a module belongs to a package that does not follow the rules yet."""
-    return module.removeprefix("ordinalq.").partition(".")[0] in UNREVISED
 
 
 def docstrings():
@@ -97,8 +90,6 @@ def docstrings():
     source = ROOT / "src" / "ordinalq"
     for path in source.rglob("*.py"):
         place = path.relative_to(source)
-        if place.with_suffix("").parts[0] in UNREVISED:
-            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 name = getattr(node, "name", "")
@@ -106,9 +97,8 @@ def docstrings():
 
 
 def test_documentation_is_free_of_idioms():
-    unrevised = set()
     pages = (*DOCS.glob("*.md"), *(DOCS / "extend").glob("*.md"), ROOT / "README.md")
-    texts = {path.name: path.read_text(encoding="utf-8") for path in pages if path.name not in unrevised}
+    texts = {path.name: path.read_text(encoding="utf-8") for path in pages}
     texts |= {str(path.name): path.read_text(encoding="utf-8") for path in (ROOT / "examples").rglob("*.py")}
     found = [
         (place, match[0])
@@ -173,8 +163,6 @@ def public_callables():
 def test_public_docstrings_have_all_arguments_and_the_result():
     missing = []
     for name, thing in public_callables():
-        if is_unrevised(thing.__module__):
-            continue
         doc, signature = inspect.getdoc(thing) or "", inspect.signature(thing)
         arguments = set(signature.parameters) - {"self", "cls"}
         missing += [(name, argument) for argument in sorted(arguments - documented_arguments(doc))]

@@ -1,6 +1,7 @@
-"""Estimates of groups on a Dask cluster: ``oq.dask.predict_groups(model, frame, by="product")``.
+"""Estimates of groups on a Dask cluster.
 
-Needs the package dask, ``pip install "ordinalq[dask]"``, and ordinalq on the workers.
+The call is ``oq.dask.predict_groups(model, frame, by="product")``. The module needs the package dask, ``pip install
+"ordinalq[dask]"``, and ordinalq on the workers.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,7 +73,10 @@ def read_table(task: core.Task, file: "Table") -> Any:
 def _finish(
     task: core.Task, sent: Any, parts: Sequence[Any], file: "Table | None" = None, max_items: int = core.MAX_ITEMS
 ) -> Any:
-    """Score parts on their workers, merge the sums of each block of groups and estimate them there."""
+    """Score parts on their workers and estimate the groups of each block there.
+
+    The sums of each block of groups are merged first.
+    """
     dask: Any = import_module("dask")
     parts = dask.persist(*parts)
     known = dask.compute(*(_step("facts")(part) for part in parts))

@@ -1,6 +1,7 @@
-"""Estimates of groups on a Spark cluster: ``oq.spark.predict_groups(model, frame, by="product")``.
+"""Estimates of groups on a Spark cluster.
 
-Needs the package pyspark, ``pip install "ordinalq[spark]"``, a Java runtime, and ordinalq on the executors.
+The call is ``oq.spark.predict_groups(model, frame, by="product")``. The module needs the package pyspark, ``pip install
+"ordinalq[spark]"``, a Java runtime, and ordinalq on the executors.
 """
 
 import re
@@ -97,7 +98,9 @@ def read_table(task: core.Task, file: "Table", session: Any) -> Any:
 
 
 def session(master: str | None) -> Any:
-    """Return a Spark session: that of the caller, or a new one with a master such as local[2].
+    """Return the Spark session of the caller, or a new one.
+
+    A new session has a master such as local[2].
 
     Parameters
     ----------
@@ -119,7 +122,10 @@ def session(master: str | None) -> Any:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Raise an error of an executor as it was raised there; leave out what Spark says of new versions of pandas."""
+    """Raise an error of an executor in its original form.
+
+    Warnings of Spark about new versions of pandas are suppressed.
+    """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -138,14 +144,17 @@ def _told() -> Iterator[None]:
 def _laid_out(
     task: core.Task, sent: Any, parts: Any, file: "Table | None" = None, max_items: int = core.MAX_ITEMS
 ) -> tuple[Any, core.Layout]:
-    """Compute parts on the workers that have them; return them, and the blocks of all groups."""
+    """Compute parts on their workers, and return them with the blocks of groups."""
     kept = parts.persist()
     known = _collected(kept.mapInArrow(_remote("facts", sent), ROW))
     return kept, core.layout(task, known, file, max_items)
 
 
 def _collected(rows: Any) -> list[Any]:
-    """Return what rows hold, in their order; it is made here, since Spark would compute rows twice to find it."""
+    """Return the content of rows in their order.
+
+    It is computed here, because Spark would compute rows twice to find it.
+    """
     found = sorted(rows.collect(), key=lambda row: (row.block, row.origin))
     return [core.unpacked(row.body) for row in found]
 
@@ -157,7 +166,10 @@ def _by_block(kept: Any, sent: Any, layout: core.Layout) -> Any:
 
 
 def _drift(task: core.Task, sent: Any, blocks: Any) -> Any:
-    """Return the common offset of all groups, for which all blocks are merged once before they are estimated."""
+    """Return the common offset of all groups.
+
+    For this, all blocks are merged once before they are estimated.
+    """
     if not core.takes_two_passes(task):
         return None
     return core.with_drift(task, _collected(blocks.applyInArrow(_remote("collected", sent), ROW)))

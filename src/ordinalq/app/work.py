@@ -20,7 +20,7 @@ from ordinalq.inference.predict import drift_of, estimate, estimate_some
 from ordinalq.inference.trend import Trend
 from ordinalq.io.table import Table as Read
 from ordinalq.io.table import open_table
-from ordinalq.io.writing import save_picture, write_table
+from ordinalq.io.writing import save_figure, write_table
 from ordinalq.quantifiers.auto import Training
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import with_period
@@ -291,7 +291,7 @@ def draw(what: Estimates | Comparison, target: str | None, path: Path, kind: str
 
 def _save(axes: Any, path: Path, kind: str) -> None:
     """Write a figure that only this user can read."""
-    save_picture(axes, path, kind)
+    save_figure(axes, path, kind)
     os.chmod(path, 0o600)
 
 

@@ -98,7 +98,7 @@ def reproduce(
 def _reproduce_benchmark(
     name: str, profile: str, data: Path | None, out: Path | None, n_jobs: int, quiet: bool
 ) -> None:
-    """Run a benchmark of other authors and print its scores next to the published ones."""
+    """Run a benchmark of other authors and print its scores with published ones."""
     from ordinalq._utils.text import table
     from ordinalq.paper.benchmarks.castano import run_castano
     from ordinalq.paper.benchmarks.semeval import run_semeval

@@ -522,7 +522,7 @@ def _answer(
 
 def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:
     """Return the files to write, which can be written and differ."""
-    from ordinalq.io.writing import check_folder, picture_format, table_format
+    from ordinalq.io.writing import check_folder, figure_format, table_format
 
     outputs = [
         check_folder(path) if path is out and is_folder(path) else job.output(path)
@@ -531,7 +531,7 @@ def _outputs(job: Job, out: Path | None, plot: Path | None) -> list[Path]:
     ]
     if len(outputs) == 2 and outputs[0].absolute() == outputs[1].absolute():
         raise ValueError(f"{out}: --out and --plot must be different files.")
-    for path, check in ((out, table_format), (plot, picture_format)):
+    for path, check in ((out, table_format), (plot, figure_format)):
         if path is not None and not (path is out and is_folder(path)):
             check(path)
     return outputs
@@ -559,10 +559,10 @@ def _write(job: Job, estimates: "Estimates", out: Path | None, plot: Path | None
         if plot is not None:
             from ordinalq.plot import trend
 
-            picture = files.enter_context(writing.replacing(plot))
+            figure = files.enter_context(writing.replacing(plot))
             xlabel = job.info.target or ""
             axes = trend(estimates, xlabel=xlabel) if in_time else estimates.plot(xlabel=xlabel)
-            writing.save_picture(axes, picture, writing.picture_format(plot))
+            writing.save_figure(axes, figure, writing.figure_format(plot))
 
 
 def _result(estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | None", by: str | None) -> dict[str, Any]:
@@ -612,7 +612,7 @@ def compare(
         raise ValueError("--by must name the column of the groups to compare.")
     if len(set(groups)) < max(2, len(groups)):
         raise ValueError(f"expected at least two different groups to compare, got {', '.join(groups)}.")
-    kind = writing.picture_format(job.output(plot)) if plot else ""
+    kind = writing.figure_format(job.output(plot)) if plot else ""
     with job.reading() as how:
         summary = summarize_table(job.loaded, job.file, tidy_groups=job.tidy_groups, **how)
     # All groups of the table determine their common offset.
@@ -628,7 +628,7 @@ def compare(
         from ordinalq.plot import comparison
 
         with writing.replacing(plot) as path:
-            writing.save_picture(comparison(found, xlabel=job.info.target or ""), path, kind)
+            writing.save_figure(comparison(found, xlabel=job.info.target or ""), path, kind)
     display.smoothing(job.quantifier)
     if job.json:
         print_json(found.to_json())

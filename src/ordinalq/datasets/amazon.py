@@ -65,7 +65,10 @@ def load_tfidf(data: str | Path | None, settings: str, random_state: int) -> Dat
 
 
 def load_roberta(data: str | Path | None, settings: str, random_state: int) -> Dataset:
-    """Return reviews as vectors of a RoBERTa model that is fine-tuned on the training reviews."""
+    """Return reviews as vectors of a fine-tuned RoBERTa model.
+
+    The model is fine-tuned on the training reviews.
+    """
     from ordinalq.datasets.text import RobertaVectors
 
     name = "amazon-oq-bk-roberta"
@@ -124,10 +127,11 @@ def from_reviews(
 
 
 def sampling(real: Floats | None, settings: str = "reference") -> Sampling:
-    """Return how samples are drawn, with star distributions (k, 5) for the protocol "real" if there are any.
+    """Return the sampling scheme of the Amazon protocols.
 
-    "reference" rounds counts down, gives the rest to five stars, and draws from small classes with replacement. "paper"
-    rounds to the drawn prevalences and repeats an item only where a class has too few.
+    `real` are star distributions (k, 5) for the protocol "real", or None. "reference" rounds counts down, gives the
+    rest to five stars, and draws from small classes with replacement. "paper" rounds to the drawn prevalences and
+    repeats an item only if a class has too few.
     """
     printed = settings == "paper"
     return Sampling(
@@ -142,7 +146,10 @@ def sampling(real: Floats | None, settings: str = "reference") -> Sampling:
 
 
 def book_prevalences(data: str | Path | None = None) -> Floats:
-    """Return the star distributions of 8873 books with at least 100 useful reviews, (8873, 5)."""
+    """Return the star distributions of 8873 books, shape (8873, 5).
+
+    Each book has at least 100 useful reviews.
+    """
     local = None if data is None else first_match(Path(data), PREVALENCE_FILES)
     advice = f"put it as {PREVALENCE_FILES[1]} next to the reviews or into the folder named by ORDINALQ_DATA"
     path = local or find_local(PREVALENCE_FILES)
@@ -154,7 +161,10 @@ def book_prevalences(data: str | Path | None = None) -> Floats:
 
 
 def read_shares(lines: Sequence[str], where: str, first_line: int = 1, n_before: int = 0) -> Floats:
-    """Read lines of five numbers, (B, 5), between commas or tabs; there are `n_before` columns before them."""
+    """Read lines of five numbers, shape (B, 5).
+
+    Numbers are separated by commas or tabs. `n_before` columns precede them.
+    """
     P = np.empty((len(lines), len(STARS)))
     for row, line in enumerate(lines):
         words, place = re.split("[,\t]", line), f"{where}, line {first_line + row}"
@@ -176,7 +186,10 @@ class Reviews(NamedTuple):
 
 
 def read_reviews(path: Path, max_reviews: int, seed: int) -> Reviews:
-    """Read the reviews with at least 200 characters and a useful vote; of many, a random subset."""
+    """Read the reviews with at least 200 characters and a useful vote.
+
+    If there are more than `max_reviews`, a random subset is returned.
+    """
     rng = np.random.default_rng(seed)
     texts: list[str] = []
     stars: list[int] = []
@@ -250,7 +263,10 @@ def _review(line: bytes, path: Path, number: int) -> dict[str, Any]:
 
 
 def _useful_votes(review: dict[str, Any]) -> int | None:
-    """Return the number of useful votes: ``helpful: [up, total]`` or ``vote: "1,234"``; None if it is unreadable."""
+    """Return the number of useful votes, or None if it is unreadable.
+
+    The forms are ``helpful: [up, total]`` and ``vote: "1,234"``.
+    """
     try:
         if "helpful" in review:
             helpful = review["helpful"]
@@ -283,7 +299,10 @@ MEMBER = re.compile(
 
 
 def load_vectors(data: str | Path | None, settings: str, random_state: int) -> Dataset:
-    """Return the published RoBERTa vectors with their published samples; they are converted on the first call."""
+    """Return the published RoBERTa vectors with their published samples.
+
+    The files are converted on the first call.
+    """
     advice = (
         f"put the archive of https://zenodo.org/records/{RECORD} as amazon-oq-bk.zip into the folder named by "
         "ORDINALQ_DATA, or name it with data=PATH"
@@ -301,10 +320,11 @@ def load_vectors(data: str | Path | None, settings: str, random_state: int) -> D
 
 
 def convert_vectors(source: Path, folder: Path) -> None:
-    """Convert the published text files, an archive or the folder ``roberta``: distinct rows once, samples as indices.
+    """Convert the published text files to arrays.
 
-    The source is read as a stream, file by file. In memory are one sample, eight bytes and an index for each distinct
-    row, and the samples' indices: below 2 GB for the whole of the published data.
+    The source is an archive or the folder ``roberta``. Distinct rows are stored once, samples as indices. The source is
+    read as a stream, file by file. Memory contains one sample, eight bytes and an index for each distinct row, and the
+    indices of the samples. This is below 2 GB for all of the published data.
 
     For each part P of train, validation and test the folder gets ``P_X.npy`` (N, 768) float32 and ``P_y.npy`` (N,),
     distinct rows; ``train_index.npy`` (20000,) int32, and for each protocol and pool ``app_validation.npy`` (B, m)
@@ -359,7 +379,10 @@ def _convert(source: Path, folder: Path) -> None:
 
 
 class _DistinctRows:
-    """Rows ``label v_1 .. v_768`` of a part, written to files as they come, each distinct one once."""
+    """Distinct rows ``label v_1 .. v_768`` of a part.
+
+    Rows are written to files as they arrive, each distinct row once.
+    """
 
     def __init__(self, folder: Path, part: str) -> None:
         self.n_rows = 0

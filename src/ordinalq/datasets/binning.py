@@ -1,6 +1,6 @@
-"""From a number to ordered classes: bins of equal width over the widest span that fills them all.
+"""Ordered classes from a number, by bins of equal width.
 
-Paper: the section on the UCI and OpenML data.
+The bins cover the widest span that fills them all. Paper: the section on the UCI and OpenML data.
 """
 
 from typing import Any, NamedTuple
@@ -59,7 +59,12 @@ def bin_target(y: Any, n_bins: int = 10, min_count: int = 100, outside: str = "c
     outside : {"clip", "drop"}, default="clip"
         Items outside of the span go to the outermost bins, or are not kept.
     span : (lo, hi), default=None
-        Use this span instead of searching; then `min_count` has no effect.
+        Use this span instead of searching. Then `min_count` has no effect.
+
+    Returns
+    -------
+    Binning
+        Classes (N,), mask of the kept items (N,), edges (n_bins + 1,) and counts (n_bins,).
 
     Examples
     --------
@@ -84,13 +89,14 @@ def bin_target(y: Any, n_bins: int = 10, min_count: int = 100, outside: str = "c
 
 
 def widest_span(target: Floats, n_bins: int, min_count: int) -> tuple[float, float]:
-    """Find the widest span (lo, hi) whose bins all hold `min_count` of the targets (N,), by branch and bound.
+    """Find the widest span (lo, hi) whose bins all have at least `min_count` targets.
 
-    A pair (lo, hi) of distinct targets is a point, a set of pairs a rectangle of index ranges. Each inner edge
-    lo + k (hi - lo) / n grows with lo and with hi, so over a rectangle it stays between its values at two corners; from
-    that follows the largest number of items that bin k can hold anywhere in the rectangle. If it is below `min_count`
-    the rectangle holds no solution; otherwise its widest pair is tried, and if that fails the rectangle is halved. The
-    widest rectangles go first, so the search ends as soon as no open one can beat the best pair found.
+    The targets have shape (N,). The method is branch and bound. A pair (lo, hi) of distinct targets is a point, a set
+    of pairs a rectangle of index ranges. Each inner edge lo + k (hi - lo) / n grows with lo and with hi, so over a
+    rectangle it stays between its values at two corners. These values bound the number of items in bin k from above,
+    over the whole rectangle. If the bound is below `min_count`, the rectangle has no solution. Otherwise its widest
+    pair is tried, and if that fails the rectangle is halved. The widest rectangles go first, so the search ends as soon
+    as no open one can exceed the best pair found.
     """
     t = np.sort(target)
     d = np.unique(t)
@@ -141,7 +147,7 @@ def _bin_counts(lo: Floats, hi: Floats, t: Floats, n_bins: int) -> Index:
 
 
 def _bin_bounds(rectangles: Array, t: Floats, d: Floats, n_bins: int) -> Index:
-    """Return the largest number of items that each bin can hold in each rectangle, (R, n_bins)."""
+    """Return the maximum number of items per bin and rectangle, (R, n_bins)."""
     lo_min, lo_max, hi_min, hi_max = d[rectangles].T
     smallest = np.linspace(lo_min, hi_min, n_bins + 1, axis=1)
     largest = np.linspace(lo_max, hi_max, n_bins + 1, axis=1)
@@ -153,7 +159,10 @@ def _bin_bounds(rectangles: Array, t: Floats, d: Floats, n_bins: int) -> Index:
 
 
 def _halves(rectangles: Array, d: Floats) -> Array:
-    """Split each rectangle at the middle of the side whose values differ most; a single pair has no halves."""
+    """Split each rectangle at the middle of the side whose values differ most.
+
+    A single pair has no halves.
+    """
     # By values, not by their number: thousands of values next to zero move the edges less than two far from it.
     sides = d[rectangles[:, [1, 3]]] - d[rectangles[:, [0, 2]]]
     rectangles, sides = rectangles[sides.max(axis=1) > 0], sides[sides.max(axis=1) > 0]

@@ -1,4 +1,4 @@
-"""The data sets by name: what they are, where they come from, and how to load them."""
+"""Catalogue of the data sets: description, source and loader by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,10 @@ class Entry:
     load: Loader
 
     def where(self, data: str | Path | None = None) -> str:
-        """Return where the data are: "built in", the path of a local copy, or "to be fetched"."""
+        """Return the location of the data.
+
+        It is "built in", the path of a local copy, or "to be fetched".
+        """
         if not self.files:
             return "built in"
         try:

@@ -1,6 +1,7 @@
-"""A data set: labelled training items, two pools, and the protocols that draw samples from the pools.
+"""Data sets: training items, two pools, and protocols that draw samples.
 
-The module also splits items into the three parts, and writes a data set as a folder of Parquet files.
+The training items are labelled. The module also splits items into the three parts, and writes a data set as a folder of
+Parquet files.
 """
 
 import json
@@ -28,7 +29,10 @@ SMALL = 30_000  # below this number of items the split is 1/2, 1/4, 1/4
 
 
 class Items(NamedTuple):
-    """Features X (N, d) and classes y (N,), integers in 0..n-1, or -1 for unlabelled items of a pool."""
+    """Features X (N, d) and classes y (N,).
+
+    Classes are integers in 0..n-1, or -1 for unlabelled items of a pool.
+    """
 
     X: Any
     y: Index
@@ -80,9 +84,10 @@ def split_items(y: Index, classes: tuple[str, ...], random_state: int) -> Split:
 
 
 def _proportional(available: Index, wanted: int) -> Index:
-    """Share `wanted` items among the classes by largest remainders, at least one and all but two of each class.
+    """Divide `wanted` items among the classes by largest remainders.
 
-    The sum is smaller than `wanted` if these limits leave fewer items.
+    Each class gets at least one item and keeps at least two. The sum is smaller than `wanted` if these limits leave
+    fewer items.
 
     >>> _proportional(np.array([3, 3, 4]), 5)
     array([1, 1, 2])
@@ -99,7 +104,7 @@ def _proportional(available: Index, wanted: int) -> Index:
 
 
 def derived_seed(random_state: int, *purpose: str) -> int:
-    """Return a seed for one purpose, so that no draw depends on what was drawn before.
+    """Return a seed for one purpose, independent of all other draws.
 
     >>> derived_seed(876, "APP", "test") == derived_seed(876, "APP", "test")
     True
@@ -128,10 +133,11 @@ def write_folder(
     feature_names: tuple[str, ...],
     samples: Iterator[tuple[str, Samples]],
 ) -> list[Path]:
-    """Write the files of a data set and return their paths; those of an earlier call go once all new ones are written.
+    """Write the files of a data set and return their paths.
 
-    ``dataset.json`` has the description, the names of the files and that of the column of classes; each part is a file
-    ``NAME.parquet``, each of the named samples a file ``samples_NAME.parquet``, NAME being "PROTOCOL POOL".
+    Files of an earlier call are removed once all new ones are written. ``dataset.json`` contains the description, the
+    names of the files and the name of the class column. Each part is a file ``NAME.parquet``. Each of the named samples
+    is a file ``samples_NAME.parquet``, NAME being "PROTOCOL POOL".
     """
     old = check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -157,7 +163,10 @@ def write_folder(
 
 
 def check_folder(folder: Path) -> list[Path]:
-    """Return what earlier calls of :meth:`Dataset.save` wrote into a folder; refuse a folder with anything else."""
+    """Return the files that earlier calls of :meth:`Dataset.save` wrote.
+
+    Raise an error if the folder contains anything else.
+    """
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} must be a folder, but it is a file.")
     present = sorted(folder.iterdir()) if folder.exists() else []
@@ -299,7 +308,9 @@ class Sampling:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
-    """Training items, a validation pool and a test pool over the same ordered classes; no item is in two of them.
+    """Training items, a validation pool and a test pool over ordered classes.
+
+    All three have the same classes. No item is in two of them.
 
     Attributes
     ----------
@@ -452,9 +463,10 @@ def split_dataset(
     encoder: Any = None,
     **about: Any,
 ) -> Dataset:
-    """Split items X with classes y (N,) in 0..n-1, encode them if there is an encoder, and return the data set.
+    """Split items X with classes y (N,) in 0..n-1 and return the data set.
 
-    The encoder is fitted on the training items only; "auto" is the one that suits their columns.
+    Items are encoded if there is an encoder. The encoder is fitted on the training items only. "auto" selects the
+    encoder that suits their columns.
     """
     split = split_items(y, classes, random_state)
     parts = split.items(X, y)
@@ -468,7 +480,10 @@ def split_dataset(
 
 
 def repetition_note(dataset: Dataset) -> str:
-    """Name the class that is most short of items for the samples of APP; nothing if none is."""
+    """Return a note on the class that is shortest of items for samples of APP.
+
+    The note is empty if every class has enough items.
+    """
     n = len(dataset.classes)
     sampling = dataset.sampling
     if sampling.small_pool == "error" or sampling.sample_size < n * sampling.min_per_class:

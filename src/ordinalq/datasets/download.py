@@ -43,7 +43,10 @@ OPENML = "https://www.openml.org/api/v1/json/data"
 
 
 def cache_folder() -> Path:
-    """Return the folder of downloaded files: ORDINALQ_CACHE, or the place that the system has for caches."""
+    """Return the folder of downloaded files.
+
+    It is ORDINALQ_CACHE, or the cache folder of the operating system.
+    """
     if folder := os.environ.get("ORDINALQ_CACHE"):
         return Path(folder)
     with require_extra("paper", "the cache of data sets"):
@@ -53,7 +56,10 @@ def cache_folder() -> Path:
 
 
 def cached_copy(name: str, *sources: Path) -> Path:
-    """Return the place in the cache of data made from files; changed or other files have another place."""
+    """Return the path in the cache of data made from files.
+
+    Changed or other files have another path.
+    """
     states = [(source.resolve(), source.stat()) for source in sources]
     text = " ".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path, state in states)
     return cache_folder() / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}-{name}"
@@ -91,12 +97,15 @@ def find_local(patterns: Sequence[str], data: str | Path | None = None) -> Path 
 
 
 def first_match(folder: Path, patterns: Sequence[str]) -> Path | None:
-    """Return the first file or folder in `folder` that matches a pattern, in the order of the patterns."""
+    """Return the first file or folder in `folder` that matches a pattern.
+
+    The patterns are tried in their order.
+    """
     return next((path for pattern in patterns for path in sorted(folder.glob(pattern))), None)
 
 
 def fetch(url: str, file_name: str, checksum: str | None = None, advice: str | None = None) -> Path:
-    """Download a file into the cache, unless it is there already, and return its path.
+    """Download a file into the cache, unless it is there, and return its path.
 
     An interrupted transfer is resumed, in this call or the next, if the address and the file on the server are the
     same. While another process fetches the same file, this one waits.
@@ -143,7 +152,10 @@ def fetch(url: str, file_name: str, checksum: str | None = None, advice: str | N
 
 
 def _has_checksum(path: Path, checksum: str | None) -> bool:
-    """Return whether a file has the checksum ``"ALGORITHM:DIGEST"``, True if it is None."""
+    """Return whether a file has the checksum ``"ALGORITHM:DIGEST"``.
+
+    The result is True if `checksum` is None.
+    """
     if checksum is None:
         return True
     algorithm, _, digest = checksum.partition(":")
@@ -152,7 +164,10 @@ def _has_checksum(path: Path, checksum: str | None) -> bool:
 
 
 def _transfer_in_attempts(url: str, part: Path) -> None:
-    """Download `url` to `part`; resume after a broken transfer, at most ATTEMPTS times in all."""
+    """Download `url` to `part`, resuming after a broken transfer.
+
+    There are at most ATTEMPTS attempts in all.
+    """
     import requests
 
     for attempt in range(1, ATTEMPTS + 1):
@@ -179,7 +194,11 @@ def fetch_json(url: str, advice: str) -> Any:
 
 
 def zenodo_archive(record: int, name: str, advice: str) -> Path:
-    """Fetch the only archive of a Zenodo record as `name` and its ending, with the sum that Zenodo states."""
+    """Fetch the only archive of a Zenodo record.
+
+    The file is stored as `name` with the extension of the archive. It is checked against the checksum that Zenodo
+    publishes.
+    """
     files = _zenodo_record(record, advice)
     archives = [file for file in files if file["key"].endswith(ARCHIVES)]
     if len(archives) != 1:
@@ -205,7 +224,10 @@ def _zenodo_record(record: int, advice: str) -> list[dict[str, Any]]:
 
 
 def openml_file(data_id: int, file_name: str) -> Path:
-    """Fetch the ARFF file of an OpenML data set, and keep next to it which column is the target."""
+    """Fetch the ARFF file of an OpenML data set.
+
+    The name of the target column is stored next to it.
+    """
     advice = _put(file_name)
     description = fetch_json(f"{OPENML}/{data_id}", advice)["data_set_description"]
     path = fetch(description["url"], file_name, f"md5:{description['md5_checksum']}")
@@ -215,7 +237,10 @@ def openml_file(data_id: int, file_name: str) -> Path:
 
 
 def openml_target(path: Path) -> str | None:
-    """Return the target column that OpenML states for a fetched file, None for any other file."""
+    """Return the target column that OpenML publishes for a fetched file.
+
+    The result is None for any other file.
+    """
     statement = path.with_name(f"{path.name}.json")
     return str(json.loads(statement.read_text(encoding="utf-8"))["target"]) if statement.is_file() else None
 
@@ -233,7 +258,10 @@ def _unreachable(url: str, error: Exception, advice: str) -> ConnectionError:
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """Wait until no other process or thread holds the lock, and hold it; the system frees it when a process dies."""
+    """Acquire a lock, waiting for other processes and threads.
+
+    The operating system releases the lock when a process dies.
+    """
     file = try_lock(path)
     if file is None:
         logger.warning("%s is being fetched by another process: waiting for it", path.with_suffix(""))
@@ -249,7 +277,10 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 def _transfer(url: str, part: Path) -> None:
-    """Download `url` to `part`, continuing what is there if the server confirms that it is the same file."""
+    """Download `url` to `part`, continuing a partial file.
+
+    A partial file is continued only if the server confirms that it is the same file.
+    """
     with require_extra("paper", "downloading data sets"):
         import requests
         from rich.console import Console
@@ -342,7 +373,10 @@ class _Content(io.RawIOBase):
 
 
 def extract(archive: Path, name: str, path: Path) -> Path:
-    """Write the file `name` of any folder of an archive to `path`, unless that exists."""
+    """Write the file `name` of an archive to `path`, unless `path` exists.
+
+    The file may be in any folder of the archive.
+    """
     if path.is_file():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -360,9 +394,9 @@ def extract(archive: Path, name: str, path: Path) -> Path:
 
 @contextmanager
 def complete_folder(folder: Path) -> Iterator[Path]:
-    """Give a new folder to fill, which becomes `folder` when it is complete and vanishes after an error.
+    """Yield a new folder to fill, which becomes `folder` when it is complete.
 
-    Several processes may do so at once: the first one counts.
+    The new folder is deleted after an error. If several processes do so at once, the result of the first one is kept.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as temporary:
@@ -420,7 +454,10 @@ def too_large(archive: Path, most: int) -> Refused:
 
 
 class _Directory(io.BufferedReader):
-    """A zip archive; what is asked for at once is its list of members, all else comes in chunks."""
+    """Zip archive whose members are read in chunks.
+
+    Only the list of members is read at once.
+    """
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > MAX_DIRECTORY:
@@ -466,7 +503,9 @@ def _tar_members(archive: Path, most: int) -> Iterator[Entry]:
 
 
 def _number(field: bytes) -> int:
-    r"""Return a number of a tar header: octal figures, or bytes after one whose first bit is set.
+    r"""Return a number of a tar header.
+
+    It is written in octal digits, or as bytes after one whose first bit is set.
 
     >>> _number(b"0000644\0"), _number(bytes([128, 0, 1, 0]))
     (420, 256)
@@ -475,7 +514,9 @@ def _number(field: bytes) -> int:
 
 
 def _records(body: bytes) -> dict[str, bytes]:
-    r"""Return what a pax header says: lines ``LENGTH KEY=VALUE``, the length being that of the whole line.
+    r"""Return the records of a pax header.
+
+    Records are lines ``LENGTH KEY=VALUE``. The length is that of the whole line.
 
     >>> _records(b"12 path=a/b\n14 size=12345\n")
     {'path': b'a/b', 'size': b'12345'}
@@ -492,7 +533,10 @@ def _records(body: bytes) -> dict[str, bytes]:
 
 
 class _Blocks:
-    """The blocks of a tar archive one after the other, and as a stream what is left of a file in it."""
+    """Successive blocks of a tar archive.
+
+    As a stream, the object returns the remaining bytes of the current member.
+    """
 
     def __init__(self, stream: IO[bytes], archive: Path, most: int) -> None:
         self.stream = stream

@@ -71,9 +71,10 @@ def load(data: str | Path | None, settings: str, random_state: int) -> Dataset:
 
 
 def features(table: Floats) -> tuple[Any, Floats]:
-    """Return the 20 features (N, 20), single precision, and log10(energy / GeV) (N,) from the raw columns (N, 19).
+    """Return 20 features (N, 20) and log10(energy / GeV) (N,) from raw columns.
 
-    log_size = ln(size), area = pi width length, size_area = size / area, cog_r = sqrt(cog_x^2 + cog_y^2).
+    The raw columns have shape (N, 19). The features are in single precision: log_size = ln(size), area = pi width
+    length, size_area = size / area, cog_r = sqrt(cog_x^2 + cog_y^2).
     """
     raw = dict(zip(COLUMNS, table.T, strict=True))
     # Events without light in a column give infinities here, and are left out by the caller.

@@ -1,4 +1,7 @@
-"""Reading the published files: numbers in text, tables by column names; each error names the file and the line."""
+"""Readers of the published files: numbers in text, tables by column name.
+
+Each error names the file and the line.
+"""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -17,7 +20,10 @@ MAX_LINE = 2**16  # bytes that are read at once of a line, which may have no end
 
 
 def read_numbers(stream: IO[bytes], name: str, n_columns: int, first_line: int = 1) -> Floats:
-    """Read comma-separated numbers without header, (N, n_columns), from a seekable file that stands at `first_line`."""
+    """Read comma-separated numbers without header, shape (N, n_columns).
+
+    The stream is seekable and is positioned at line `first_line`.
+    """
     start = stream.tell()
     first = next(_lines(stream, first_line), None)
     if first is None:
@@ -79,7 +85,9 @@ def _attribute(text: str) -> tuple[str, str]:
 
 
 def read_table(path: str | Path, *, nested: bool = False) -> pd.DataFrame:
-    """Read a CSV, TSV, JSON lines, Parquet or ARFF file; the file extension determines the format (also ``.csv.gz``).
+    """Read a CSV, TSV, JSON lines, Parquet or ARFF file.
+
+    The file extension determines the format. Compressed files such as ``.csv.gz`` are accepted.
 
     Parameters
     ----------
@@ -103,9 +111,10 @@ def read_table(path: str | Path, *, nested: bool = False) -> pd.DataFrame:
 
 
 def numeric_columns(frame: pd.DataFrame, names: Sequence[str], where: str, *, accepts_missing: bool = False) -> Floats:
-    """Take the named columns of a frame as numbers (N, d); further columns are ignored with one log line.
+    """Return the named columns of a frame as numbers, shape (N, d).
 
-    Empty cells raise ValueError, unless `accepts_missing`; then they are NaN.
+    Further columns are ignored with one log line. Empty cells raise ValueError, unless `accepts_missing`. Then they are
+    NaN.
     """
     require_columns(frame.columns, names, where)
     ignored = [str(name) for name in frame.columns if name not in set(names)]

@@ -1,7 +1,9 @@
-"""LeQua 2024, task T3: stars of product reviews as vectors, with samples whose items have no labels.
+"""LeQua 2024, task T3: stars of product reviews as vectors.
+
+The items of the samples have no labels. The published text files are converted to arrays once.
 
 A. Esuli, A. Moreo, F. Sebastiani, G. Sperduti: "An overview of LeQua 2024, the 2nd international data challenge on
-learning to quantify". The published text files are converted to arrays once.
+learning to quantify".
 """
 
 import io
@@ -74,7 +76,10 @@ def load_lequa(data: str | Path | None = None, settings: str = "reference", rand
 
 
 def _sources(anchor: Path, folder: Path | None) -> list[Path]:
-    """Return the archives and folders that have the training data, the test samples and the test prevalences."""
+    """Return the archives and folders that contain the published data.
+
+    These are the training data, the test samples and the test prevalences.
+    """
     found = {anchor if anchor.suffix == ".zip" else anchor.parent: None}
     for archive, name in zip(ARCHIVES[1:], (SAMPLES, TRUTH), strict=True):
         patterns = [f"{place}{file}" for place in FOLDERS for file in (archive, name)]
@@ -107,7 +112,10 @@ def _files(source: Path) -> Iterator[tuple[PurePosixPath, IO[bytes]]]:
 
 
 def _convert(sources: list[Path], folder: Path) -> None:
-    """Write the vectors of each part as single-precision numbers, one file after the other, and everything else."""
+    """Write the vectors of each part in single precision, and all other data.
+
+    The files are written one after the other.
+    """
     places: dict[str, dict[int, tuple[int, int]]] = {pool: {} for pool in POOLS}  # first row and number of rows
     truth: dict[str, Floats] = {}
     classes: tuple[str, ...] = ()
@@ -186,7 +194,10 @@ def _read_classes(content: bytes, where: str) -> tuple[str, ...]:
 
 
 def _read_table(stream: IO[bytes], where: str, first: str) -> Floats:
-    """Read numbers below the header ``first,0,1,...``; an empty `first` is a column that does not exist."""
+    """Read numbers below the header ``first,0,1,...``.
+
+    If `first` is empty, the header does not have that column.
+    """
     content = _content(stream, where)
     header = content.partition(b"\n")[0]
     names = header.decode("utf-8", errors="replace").strip().split(",")
@@ -200,7 +211,10 @@ def _read_table(stream: IO[bytes], where: str, first: str) -> Floats:
 
 
 def _prevalences(table: Floats, n_samples: int, n_classes: int, pool: str) -> Floats:
-    """Return prevalences (B, n) in the order of the samples, from rows of an id and n prevalences."""
+    """Return prevalences (B, n) in the order of the samples.
+
+    Each row of the table is an identifier followed by n prevalences.
+    """
     P = table[np.argsort(table[:, 0], kind="stable"), 1:]
     if P.shape != (n_samples, n_classes) or not np.array_equal(np.sort(table[:, 0]), np.arange(n_samples)):
         raise ValueError(
@@ -284,7 +298,9 @@ def macro_nmd(p: Any, p_hat: Any) -> Floats:
 
 
 def write_submission(path: str | Path, P: Any) -> None:
-    """Write estimates in the format of submissions: a CSV file with ``id`` and one column per class.
+    """Write estimates in the format of submissions.
+
+    The result is a CSV file with ``id`` and one column per class.
 
     Parameters
     ----------

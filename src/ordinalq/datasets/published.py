@@ -1,7 +1,8 @@
-"""The published figures of the paper "Regularization-Based Methods for Ordinal Quantification", as data.
+"""Published tables and distributions of the paper, as data.
 
-`amazon_categories` and `fact_spectrum` are distributions that occur in nature; `results`, `protocols`,
-`ordinal_classifiers` and `grids` are the paper's tables, to be set next to our own.
+The paper is "Regularization-Based Methods for Ordinal Quantification". `amazon_categories` and `fact_spectrum` are
+distributions that occur in nature. `results`, `protocols`, `ordinal_classifiers` and `grids` are the tables of the
+paper, for comparison with our results.
 """
 
 import json
@@ -19,7 +20,7 @@ PRINTED_PARAMETERS = ("class_weight", "C", "criterion", "max_depth")
 
 @dataclass(frozen=True)
 class Distribution:
-    """A distribution of the paper: name, p (n,), and the jaggedness xi_1 that is published for it."""
+    """Distribution of the paper: name, p (n,), and its published jaggedness xi_1."""
 
     name: str
     p: Floats
@@ -28,9 +29,10 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Spectrum(Distribution):
-    """The Crab nebula as the FACT telescope sees it: p over 12 bins of equal width in log10(energy / GeV).
+    """Spectrum of the Crab nebula as measured by the FACT telescope.
 
-    ``edges`` (13,) are in log10(energy / GeV), ``energies`` (12,) the bin centres in GeV, ``effective_areas`` (12,).
+    ``p`` (12,) is over 12 bins of equal width in log10(energy / GeV). ``edges`` (13,) are in log10(energy / GeV),
+    ``energies`` (12,) are the bin centres in GeV. ``effective_areas`` has shape (12,).
     """
 
     edges: Floats
@@ -39,7 +41,9 @@ class Spectrum(Distribution):
 
 
 def amazon_categories() -> list[Distribution]:
-    """Return the star distributions of the 28 categories of Amazon reviews, as Distribution objects, n = 5.
+    """Return the star distributions of the 28 categories of Amazon reviews.
+
+    They are Distribution objects with n = 5.
 
     >>> len(amazon_categories()), amazon_categories()[0].name
     (28, 'Video Games')
@@ -61,7 +65,12 @@ def fact_spectrum(*, bin_width: bool = False) -> Spectrum:
     Parameters
     ----------
     bin_width : bool, default=False
-        Multiply by the width of the energy bins, as a differential flux asks for; the paper does not.
+        Multiply by the width of the energy bins, as required for a differential flux. The paper does not.
+
+    Returns
+    -------
+    Spectrum
+        Distribution p (12,) with edges (13,), energies (12,) and effective areas (12,).
     """
     entry = _load("distributions")["fact_crab_expected"]
     edges = np.array(entry["log10_energy_edges"])
@@ -75,12 +84,17 @@ def fact_spectrum(*, bin_width: bool = False) -> Spectrum:
 
 
 def example_distributions() -> dict[str, Floats]:
-    """Return sigma_1..sigma_5, the paper's examples of smooth and jagged shapes, by name, each (5,)."""
+    """Return the paper's examples of smooth and jagged shapes by name.
+
+    The names are sigma_1..sigma_5. Each distribution has shape (5,).
+    """
     return {name: np.array(p) for name, p in _load("distributions")["examples"].items()}
 
 
 def results() -> Any:
-    """Return the main tables: method -> data set -> protocol -> measure -> {mean, std, bold}.
+    """Return the main tables of the paper.
+
+    The keys are method -> data set -> protocol -> measure -> {mean, std, bold}.
 
     >>> results()["o-SLD"]["Amazon-OQ-BK"]["APP"]["NMD"]["mean"]
     0.0194
@@ -97,12 +111,18 @@ def protocols() -> dict[str, Any]:
 
 
 def ordinal_classifiers() -> Any:
-    """Return NMD on Amazon-OQ-BK under APP: classifier -> quantifier -> {mean, std, percentages, bold}."""
+    """Return NMD on Amazon-OQ-BK under APP by classifier and quantifier.
+
+    The keys are classifier -> quantifier -> {mean, std, percentages, bold}.
+    """
     return _load("tables")["ordinal_classifiers_NMD_APP_Amazon"]
 
 
 def grids() -> Any:
-    """Return the hyperparameter tables as published, with the reference implementation's deviations."""
+    """Return the published hyperparameter tables.
+
+    Deviations of the reference implementation are included.
+    """
     return _load("tables")["grids"]
 
 
@@ -131,7 +151,9 @@ def classifier_grid(family: str) -> dict[str, list[Any]]:
 
 
 def yougov_jaggedness() -> dict[str, dict[str, float]]:
-    """Return the range of xi_1 that is published for the surveys of YouGov: survey -> min, mean, max.
+    """Return the published range of xi_1 for the surveys of YouGov.
+
+    The keys are survey -> min, mean, max.
 
     >>> yougov_jaggedness()["sunak (n=5, 5)"]["mean"]
     0.009

@@ -1,9 +1,9 @@
-"""The regression data of the paper: fried, Yolanda, BlogFeedback and Online News Popularity.
+"""Regression data of the paper: fried, Yolanda, BlogFeedback and Online News.
 
-"fried" is the Friedman #1 function, regenerated: ten features of which five matter, and known noise.
-y = 10 sin(pi x_1 x_2) + 20 (x_3 - 1/2)^2 + 10 x_4 + 5 x_5 + e, x uniform in [0, 1]^10, e ~ N(0, 1) (Friedman, 1991).
-The file that OpenML publishes as "fried" follows this formula: 40,768 items, three decimals, residuals of mean .001 and
-standard deviation .997.
+"Online News" is Online News Popularity. "fried" is the Friedman #1 function, regenerated: ten features of which five
+matter, and noise of a fixed variance. y = 10 sin(pi x_1 x_2) + 20 (x_3 - 1/2)^2 + 10 x_4 + 5 x_5 + e, x uniform in [0,
+1]^10, e ~ N(0, 1) (Friedman, 1991). The file that OpenML publishes as "fried" follows this formula: 40,768 items, three
+decimals, residuals of mean .001 and standard deviation .997.
 """
 
 import logging
@@ -28,7 +28,9 @@ SEED = 564  # of the items, which are always the same; the split and the samples
 
 
 def friedman(X: Floats) -> Floats:
-    """Return 10 sin(pi x_1 x_2) + 20 (x_3 - 1/2)^2 + 10 x_4 + 5 x_5, the expectation of y, (N,).
+    """Return the expectation of y for features X (N, 10), shape (N,).
+
+    It is 10 sin(pi x_1 x_2) + 20 (x_3 - 1/2)^2 + 10 x_4 + 5 x_5.
 
     >>> friedman(np.array([[1.0, 0.5, 0.5, 1.0, 1.0, 0, 0, 0, 0, 0]]))
     array([25.])
@@ -37,7 +39,10 @@ def friedman(X: Floats) -> Floats:
 
 
 def make_fried() -> tuple[Floats, Floats]:
-    """Return features (40768, 10) and target (40768,), with three decimals as in the published file."""
+    """Return features (40768, 10) and target (40768,) of "fried".
+
+    Both have three decimals as in the published file.
+    """
     rng = np.random.default_rng(SEED)
     X = np.round(rng.uniform(size=(N_ITEMS, N_FEATURES)), 3)
     return X, np.round(friedman(X) + rng.standard_normal(N_ITEMS), 3)

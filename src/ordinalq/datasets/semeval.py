@@ -1,4 +1,6 @@
-"""Tweets of SemEval 2016 and 2017, task 4, subtasks C and E: sentiment on a five-point scale, by topic.
+"""Tweets of SemEval 2016 and 2017, task 4, subtasks C and E.
+
+They have sentiment labels on a five-point scale, by topic.
 
 P. Nakov, A. Ritter, S. Rosenthal, F. Sebastiani, V. Stoyanov: "SemEval-2016 task 4: sentiment analysis in Twitter".
 S. Rosenthal, N. Farra, P. Nakov: "SemEval-2017 task 4: sentiment analysis in Twitter".
@@ -23,7 +25,7 @@ COLUMNS = ["part", "topic", "label", "text"]
 
 
 def load_semeval(data: str | Path | None = None) -> pd.DataFrame:
-    """Load the tweets of SemEval 2016 and 2017 with their topics and five-point labels.
+    """Load the tweets of SemEval 2016 and 2017 with topics and five-point labels.
 
     Parameters
     ----------

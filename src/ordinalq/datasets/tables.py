@@ -1,4 +1,4 @@
-"""Your own table as a data set, and the recipe that the paper applies to regression data."""
+"""Data sets from user tables, and the paper's recipe for regression data."""
 
 import logging
 from collections import Counter
@@ -36,7 +36,9 @@ def make_dataset(
     source: str = "your own table",
     random_state: int = 876,
 ) -> Dataset:
-    """Make a data set from a table: ordered classes, encoded features, a split, and protocols.
+    """Make a data set from a table: classes, encoded features, split, protocols.
+
+    The classes are ordered.
 
     Parameters
     ----------
@@ -64,6 +66,11 @@ def make_dataset(
         Kept in the data set.
     random_state : int, default=876
         Determines the split and all samples.
+
+    Returns
+    -------
+    Dataset
+        Training items, validation pool and test pool, with encoded features (N, d).
 
     Examples
     --------
@@ -117,7 +124,10 @@ def make_dataset(
 
 
 def _with_target(frame: Any, target: str, where: str) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table as one of pandas, its rows that have a target, and a note of those that have none."""
+    """Return the rows of a table that have a target, as a pandas frame.
+
+    A note counts the rows without a target.
+    """
     if isinstance(frame, str | Path):
         frame = read_table(frame)
     frame = as_pandas(frame, "a pandas or polars DataFrame or a path").rename(columns=str)
@@ -134,7 +144,10 @@ def _with_target(frame: Any, target: str, where: str) -> tuple[pd.DataFrame, lis
 
 
 def _items(frame: pd.DataFrame, features: Any, columns: list[str], encoder: Any, notes: list[str]) -> Any:
-    """Return the columns to encode; a single column of text as its encoder expects it; note missing values."""
+    """Return the columns to encode, noting missing values.
+
+    A single column of text has the form that its encoder expects.
+    """
     if not isinstance(features, str) or encoder is None or isinstance(encoder, str):
         return frame[columns]
     table = frame[features]
@@ -214,7 +227,7 @@ def _span_note(binning: Binning, target: Any, name: str) -> list[str]:
 
 
 def _check_features(table: pd.DataFrame, where: str) -> None:
-    """Raise an error for what no cell of a table of features can be: infinities and containers."""
+    """Raise an error if a cell of a feature table is infinite or a container."""
     for name in table:
         column = table[name]
         if pd.api.types.is_float_dtype(column):

@@ -1,4 +1,7 @@
-"""From text to vectors: TF-IDF without any download, or RoBERTa, fine-tuned (needs ordinalq[text])."""
+"""Text encoders: TF-IDF, or fine-tuned RoBERTa.
+
+TF-IDF needs no download. RoBERTa needs ordinalq[text].
+"""
 
 import logging
 from collections.abc import Iterator
@@ -16,7 +19,9 @@ logger = logging.getLogger("ordinalq")
 
 
 def tfidf(n_components: int | None = None, *, random_state: int = 876) -> Any:
-    """Return an unfitted TF-IDF encoder of words and pairs of words that occur in at least 5 texts.
+    """Return an unfitted TF-IDF encoder of words and word pairs.
+
+    Words and pairs must occur in at least 5 texts.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ MISSING_WORDS = (
 
 
 def is_missing(word: str | None) -> bool:
-    """Return whether a cell stands for a missing value: an empty one, or "NA" and the like."""
+    """Return whether a cell is a missing value: empty, "NA" or similar."""
     return not word or word in MISSING_WORDS
 
 
@@ -40,7 +40,10 @@ MAX_COLUMNS = 100_000
 
 
 def require_columns(present: Iterable[Any], names: Sequence[str], where: str) -> None:
-    """Raise an error for a table, called `where`, that lacks some of the columns; the error lists them."""
+    """Raise an error if a table lacks some of the columns.
+
+    The error lists the missing columns and names the table as `where`.
+    """
     present = list(present)
     known = set(present)
     missing = [name for name in names if name not in known]
@@ -59,7 +62,7 @@ def require_columns(present: Iterable[Any], names: Sequence[str], where: str) ->
 
 
 def check_names(names: Sequence[str], where: str) -> None:
-    """Raise an error for a table with two columns of the same name, or with more columns than a table has."""
+    """Raise an error if two columns have the same name or there are too many."""
     if len(names) > MAX_COLUMNS:
         raise ValueError(f"{where}: expected at most {MAX_COLUMNS:,} columns, got {len(names):,}.")
     seen = set(UNNAMED)
@@ -85,7 +88,9 @@ FRAME = "a pandas or polars frame, because the model takes its columns"
 
 
 def as_pandas(frame: Any, expected: str = FRAME) -> pd.DataFrame:
-    """Return a pandas or polars frame as a pandas frame; the error names the type that was `expected`.
+    """Return a pandas or polars frame as a pandas frame.
+
+    The error for other types names the type that was `expected`.
 
     Parameters
     ----------
@@ -139,9 +144,9 @@ EXCEL_WORDS = {"TRUE": "True", "FALSE": "False"}
 
 
 def as_words(column: Any) -> list[str | None]:
-    """Return values as words that do not depend on the kind of file: 1, 1.0, "1" and "1.0" are "1".
+    """Return values as words that do not depend on the file format.
 
-    None where missing.
+    The values 1, 1.0, "1" and "1.0" are all "1". Missing values are None.
 
     Parameters
     ----------
@@ -165,16 +170,20 @@ def as_words(column: Any) -> list[str | None]:
 
 
 def coded_words(column: Any) -> tuple[Index, list[str | None]]:
-    """Return the code of each cell, -1 where missing, and the distinct values as words, see :func:`as_words`.
+    """Return the code of each cell and the distinct values as words.
 
-    The distinct values are few, and a word takes time.
+    The code is -1 if the value is missing. The words are those of :func:`as_words`. Only distinct values are converted,
+    because converting a value to a word is slow.
     """
     codes, values = pd.factorize(_hashable(column), use_na_sentinel=True)
     return codes, [_word(value) for value in values]
 
 
 def _hashable(column: Any) -> Any:
-    """Return a column in which 1, 1.0 and True are different values, as their words are."""
+    """Return a column in which 1, 1.0 and True are different values.
+
+    Their words differ, too.
+    """
     if column.dtype == object and any(isinstance(value, bool) for value in column):
         return pd.Series([str(value) if isinstance(value, bool) else value for value in column], dtype=object)
     return column
@@ -196,7 +205,9 @@ def _word(value: Any) -> str | None:
 
 
 def numbers(frame: pd.DataFrame, name: str) -> Floats:
-    """Return a column as floats (N,), NaN where missing; the error names the row that is not a number.
+    """Return a column as floats (N,), NaN if missing.
+
+    The error names the row that is not a number.
 
     Parameters
     ----------
@@ -230,7 +241,10 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
 
 
 def refuse(frame: pd.DataFrame, name: str, bad: Mask, expected: str) -> None:
-    """Raise ValueError for the first of the `bad` cells (N,) of a column, if there is one."""
+    """Raise ValueError for the first of the `bad` cells (N,) of a column.
+
+    Nothing is raised if no cell is bad.
+    """
     if bad.any():
         at = int(np.argmax(bad))
         got = short(frame[name].iloc[at]) if as_words(frame[name].iloc[[at]])[0] else "nothing"
@@ -238,7 +252,9 @@ def refuse(frame: pd.DataFrame, name: str, bad: Mask, expected: str) -> None:
 
 
 def weights(frame: pd.DataFrame, name: str) -> Floats:
-    """Return the weights in a column of a table or of a chunk, (N,): finite numbers >= 0.
+    """Return the weights in a column of a table or chunk, shape (N,).
+
+    Weights are finite numbers >= 0.
 
     Parameters
     ----------
@@ -259,7 +275,9 @@ def weights(frame: pd.DataFrame, name: str) -> Floats:
 
 
 def probabilities(frame: pd.DataFrame, name: str) -> Floats:
-    """Return the probabilities in a column of a table or a chunk of one, (N,): in (0, 1], NaN if missing.
+    """Return the probabilities in a column of a table or chunk, shape (N,).
+
+    Probabilities are in (0, 1], NaN if missing.
 
     Parameters
     ----------
@@ -281,7 +299,10 @@ def probabilities(frame: pd.DataFrame, name: str) -> Floats:
 
 
 def parsed_numbers(column: "pd.Series[Any]") -> Floats:
-    """Return the numbers in a column of words or objects (N,), NaN if there is none; true and false are none."""
+    """Return the numbers in a column of words or objects, shape (N,).
+
+    Cells without a number are NaN. True and false are not numbers.
+    """
     if (fast := _parsed_by_arrow(column)) is not None:
         return fast
     read = pd.to_numeric(column.astype(object), errors="coerce")
@@ -292,9 +313,10 @@ def parsed_numbers(column: "pd.Series[Any]") -> Floats:
 
 
 def _parsed_by_arrow(column: "pd.Series[Any]") -> Floats | None:
-    """Return the numbers of :func:`parsed_numbers` if all cells are numbers or missing and pyarrow is installed.
+    """Return the numbers of :func:`parsed_numbers`, parsed by pyarrow.
 
-    It is fast, but not necessary: frames are read without the extra `tables`, only files are not.
+    The result is None unless all cells are numbers or missing and pyarrow is installed. This is faster but optional:
+    frames are read without the extra `tables`, only files need it.
     """
     try:
         import pyarrow as pa
@@ -309,7 +331,10 @@ def _parsed_by_arrow(column: "pd.Series[Any]") -> Floats | None:
 
 
 def missing_cells(column: "pd.Series[Any]", unread: Mask) -> Mask:
-    """Return which of the cells that could not be read stand for a missing value: the empty ones, "NA" and the like."""
+    """Return which of the unread cells are missing values.
+
+    Missing values are empty cells, "NA" and similar words.
+    """
     found = np.zeros(len(column), dtype=bool)
     if unread.any():
         found[unread] = [is_missing(word) for word in as_words(column[unread])]
@@ -317,7 +342,7 @@ def missing_cells(column: "pd.Series[Any]", unread: Mask) -> Mask:
 
 
 def dates(frame: pd.DataFrame, name: str, style: str = "") -> "pd.Series[Any]":
-    """Return a column as UTC times, NaT where missing; its style is a format such as "%m/%d/%Y", "" for ISO 8601.
+    """Return a column as UTC times, NaT if missing.
 
     Parameters
     ----------
@@ -427,11 +452,12 @@ def column_kinds(
     dates: Mapping[str, str] | None = None,
     unused: dict[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return the kind of each column of a training table: what the caller says, or else what its values look like.
+    """Return the kind of each column of a training table.
 
-    The caller knows those that are `text` or `categories`, and the formats of `dates`, such as "%m/%d/%Y". Columns
-    without any value, and strings that are neither text nor category because nearly each occurs once (identifiers,
-    links), get no kind. The reason is logged, or stored in `unused` by the name of the column.
+    The kind is the one given by the caller, or else follows from the values. The caller can pass the columns that are
+    `text` or `categories`, and the formats of `dates`, such as "%m/%d/%Y". Columns without any value get no kind.
+    Strings that are neither text nor category because nearly each occurs once (identifiers, links) get no kind either.
+    The reason is logged, or stored in `unused` by the name of the column.
     """
     dates = dict(dates or {})
     texts, groups = set(text), set(categories)
@@ -462,12 +488,15 @@ def check_kind(name: str, kind: str) -> None:
 
 
 def _all_numbers(column: "pd.Series[Any]") -> bool:
-    """Return whether every cell is a number in words: nearly always, and to find any other kind is slow."""
+    """Return whether every cell is a number written as a word.
+
+    This is the usual case, and detecting any other kind is slow.
+    """
     return len(column) > 0 and is_words(column) and not np.isnan(parsed_numbers(column)).any()
 
 
 def _kind(frame: pd.DataFrame, name: str) -> tuple[str, str]:
-    """Return the kind of a column by its values, or "" and the reason for which it has none."""
+    """Return the kind of a column by its values, or "" and a reason."""
     column = frame[name]
     if not column.notna().any():
         return "", "it has no value at all"
@@ -518,9 +547,10 @@ def _words(values: "pd.Series[Any]") -> "pd.Series[Any]":
 
 
 def date_style(frame: pd.DataFrame, name: str, example: str) -> str:
-    """Return the format of a column of dates with the day before or after the month, "" for all else.
+    """Return the format of a column of dates with day and month, "" for others.
 
-    Where both may be the day that is an error, which shows the `example` of a name with a format.
+    The day is before or after the month. If either number can be the day, an error is raised that shows the `example`
+    of a name with a format.
     """
     if not is_words(frame[name]):
         return ""
@@ -535,9 +565,9 @@ def date_style(frame: pd.DataFrame, name: str, example: str) -> str:
 
 
 def _date_style(words: "pd.Series[Any]", name: str) -> str:
-    """Return "date:FORMAT" for dates with the day before or after the month, "" for other words.
+    """Return "date:FORMAT" for dates with day and month, "" for other words.
 
-    If either number can be the day, a note with the remedy is logged.
+    The day is before or after the month. If either number can be the day, a note with the remedy is logged.
     """
     style = _other_style(words)
     if style is None:
@@ -551,9 +581,10 @@ def _date_style(words: "pd.Series[Any]", name: str) -> str:
 
 
 def _other_style(words: "pd.Series[Any]") -> str | None:
-    """Return the format of dates with the day before or after the month, "" for other words; None if both may be.
+    """Return the format of dates with day and month, "" for other words.
 
-    Which of both is the day follows from days after the twelfth, or from points between the numbers.
+    The day is before or after the month. Days after the twelfth, or points between the numbers, determine its position.
+    The result is None if either number can be the day.
     """
     first = OTHER_DATE.fullmatch(words.iloc[0])
     if first is None:
@@ -590,10 +621,10 @@ def _time_style(text: str) -> str:
 
 
 def typed(frame: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
-    """Return the columns of a table as their kinds want them; an error names the row that cannot be read so.
+    """Return the columns of a table in the types that their kinds require.
 
-    Texts: strings, empty where missing. Numbers: floats, NaN where missing. Dates: UTC, NaT where missing. Categories:
-    strings, NaN where missing.
+    An error names the row that cannot be read. Texts are strings, empty if missing. Numbers are floats, NaN if missing.
+    Dates are UTC, NaT if missing. Categories are strings, NaN if missing.
 
     Parameters
     ----------
@@ -620,9 +651,10 @@ def typed(frame: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
 
 
 def natural(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table as read from a file with numbers and dates as such, and all other columns as they are.
+    """Return a table read from a file with numbers and dates converted.
 
-    In a column of words, those such as "NA" are missing values if all else are numbers; otherwise they stay words.
+    Other columns are unchanged. In a column of words, words such as "NA" are missing values if all others are numbers.
+    Otherwise they stay words.
 
     Parameters
     ----------

@@ -164,7 +164,10 @@ class _Head(NamedTuple):
 
 
 def _cut(block: bytes, head: _Head, line: int, name: str, *, final: bool) -> tuple[int, int, Rows | None, bool]:
-    """Return bytes and lines of the complete rows of a block, the rows where they had to be read, and whether so."""
+    """Return bytes and lines of the complete rows of a block.
+
+    The third value contains the rows if they were read one by one, otherwise None. The fourth is whether they were.
+    """
     found = rows_end(block, head.dialect)
     if found is not None and not (final and found[0] < len(block)):
         return *found, None, False

@@ -20,11 +20,12 @@ CALENDAR = ("year", "month", "day", "day_of_week", "hour")
 
 
 def table_encoder(frame: pd.DataFrame, *, scale: bool = False) -> Any:
-    """Return an unfitted scikit-learn transformer that turns any table into numbers (N, d) without missing values.
+    """Return an unfitted transformer from any table to numbers, shape (N, d).
 
-    Numbers: missing values become the median, and a column marks them. Dates: year, month, day, weekday, hour. All
-    else: one column per category, missing values being a category. Beyond 30 categories the rarest share a column, and
-    so do categories that were not in the training table.
+    It is a scikit-learn transformer. Its result has no missing values. Numbers: missing values become the median, and a
+    column marks them. Dates: year, month, day, weekday, hour. All others: one column per category, missing values being
+    a category. Beyond 30 categories the rarest have a common column, which also represents categories that were not in
+    the training table.
 
     Parameters
     ----------
@@ -78,19 +79,19 @@ def table_encoder(frame: pd.DataFrame, *, scale: bool = False) -> Any:
 
 
 def names_array(names: Sequence[Any]) -> Any:
-    """Return names of columns as an array of texts of one length, which a model file holds as a whole.
+    """Return column names as an array of strings of one length.
 
-    Very long names, and values that are not text, stay objects.
+    A model file stores such an array as a whole. Very long names, and values that are not text, stay objects.
     """
     short = all(isinstance(name, str) and len(name) <= LONG_NAME for name in names)
     return np.array(names, dtype=str if short else object)
 
 
 def with_name_arrays(encoder: Any) -> Any:
-    """Return a fitted encoder whose steps have the names of their columns as `names_array`, each a single array.
+    """Return a fitted encoder whose steps store column names as single arrays.
 
-    Steps that hand on a single column by its name, such as a text, keep objects: scikit-learn takes the name from this
-    array, and takes no `numpy.str_` for one.
+    The arrays are those of `names_array`. Steps that pass a single column by its name, such as a text, keep objects:
+    scikit-learn takes the name from this array, and does not accept `numpy.str_` as a name.
     """
     waiting = [encoder]
     while waiting:
@@ -104,7 +105,7 @@ def with_name_arrays(encoder: Any) -> Any:
 
 
 def encoded_names(encoder: Any, n_features: int) -> tuple[str, ...]:
-    """Return the names that a fitted encoder gives its columns; numbers if it gives none."""
+    """Return the column names of a fitted encoder, or numbers if it has none."""
     try:
         return tuple(map(str, encoder.get_feature_names_out()))
     except AttributeError:  # of the encoder, or of a step of it
@@ -112,7 +113,10 @@ def encoded_names(encoder: Any, n_features: int) -> tuple[str, ...]:
 
 
 def to_float(frame: pd.DataFrame) -> pd.DataFrame:
-    """Make numbers floats; complex ones, whose imaginary parts would be dropped, are an error."""
+    """Convert numbers to floats.
+
+    Complex numbers raise an error, because their imaginary parts would be dropped.
+    """
     for name, dtype in frame.dtypes.items():
         if dtype.kind == "c":
             raise ValueError(f"expected real numbers in column {name!r}, got complex ones.")
@@ -120,7 +124,10 @@ def to_float(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def to_object(frame: pd.DataFrame) -> pd.DataFrame:
-    """Make categories text, so that mixed columns can be sorted; missing values stay missing."""
+    """Convert categories to text, so that mixed columns can be sorted.
+
+    Missing values stay missing.
+    """
     frame = frame.astype(object)
     return frame.where(frame.isna(), frame.map(str)).where(frame.notna(), np.nan)
 

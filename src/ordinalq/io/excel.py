@@ -39,7 +39,7 @@ ADVICE = "Save it as CSV in Excel."
 
 
 class Sheet(NamedTuple):
-    """The names of the columns, the cells as words, and the number of each row in the sheet."""
+    """Column names, cells as words, and the sheet row number of each row."""
 
     names: list[str]
     table: pa.Table
@@ -47,7 +47,10 @@ class Sheet(NamedTuple):
 
 
 class Spreadsheet:
-    """A table in a sheet of an Excel (.xlsx) or OpenDocument (.ods) file: the named sheet, or the first with cells."""
+    """Table in a sheet of an Excel (.xlsx) or OpenDocument (.ods) file.
+
+    It is the named sheet, or the first with cells.
+    """
 
     def __init__(self, source: Source, sheet: str | None = None) -> None:
         self.source = source
@@ -76,7 +79,10 @@ class Spreadsheet:
 
 @lru_cache(maxsize=2)
 def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
-    """Return the content of a sheet; a file is read once as long as it does not change."""
+    """Return the content of a sheet.
+
+    A file is read once as long as it does not change.
+    """
     with require_extra("excel", "reading .xlsx and .ods files"):
         import python_calamine as calamine
 
@@ -111,7 +117,7 @@ def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
 
 
 def _cells(book: Any, name: str, sheet: str | None) -> tuple[list[list[Any]], int]:
-    """Return the rows of a sheet from the first that is not empty, and the number of this one."""
+    """Return the rows of a sheet from the first that is not empty, and its number."""
     if sheet is not None and sheet not in book.sheet_names:
         there = nearest(sheet, book.sheet_names) or f"; there are {first_of(book.sheet_names)}."
         raise ValueError(f"{name}: has no sheet {sheet!r}{there}")
@@ -144,7 +150,10 @@ def _word(cell: Any) -> str | None:
 
 
 def _check_size(path: Path, name: str) -> None:
-    """Raise ValueError if a file would take too much memory: calamine makes room for all cells of a rectangle."""
+    """Raise ValueError if a file would take too much memory.
+
+    The library calamine allocates all cells of a rectangle.
+    """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if sum(member.file_size for member in members) > MAX_UNPACKED:
@@ -194,9 +203,10 @@ def _parse(chunks: Iterator[bytes], parser: expat.XMLParserType) -> None:
 
 
 def _size_of_sheet(chunks: Iterator[bytes]) -> tuple[int, int, int]:
-    """Return rows and columns of the rectangle with all cells of a sheet of Excel, and formulas without a result.
+    """Return rows, columns and formulas without a result of an Excel sheet.
 
-    Rows and cells without a place follow the one before.
+    Rows and columns are those of the rectangle that contains all cells. Rows and cells without a position follow the
+    one before.
     """
     row = column = n_rows = n_columns = n_formulas = n_results = 0
     is_text = has_formula = False
@@ -255,9 +265,10 @@ def _number(letters: str) -> int:
 
 
 def _size_of_content(chunks: Iterator[bytes]) -> tuple[int, int]:
-    """Return rows and columns of a rectangle that holds the cells of all sheets of OpenDocument.
+    """Return rows and columns of a rectangle with the cells of all sheets.
 
-    A row or a cell may stand for several. Empty ones at the end do not count.
+    The sheets are those of an OpenDocument file. A row or a cell can have a repeat count. Empty ones at the end do not
+    count.
     """
     n_rows = total = n_columns = width = 0
 

@@ -1,4 +1,4 @@
-"""Bytes of files and pipes: compression, encodings, blocks, and rows of delimited text."""
+"""Bytes of files and pipes: compression, encodings, blocks, delimited rows."""
 
 import bz2
 import codecs
@@ -51,7 +51,10 @@ PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 @contextmanager
 def open_binary(path: Path, ending: str | None = None) -> Iterator[IO[bytes]]:
-    """Open a file; what is packed, as its name or the `ending` says, is unpacked on the way."""
+    """Open a file for reading, decompressing it if necessary.
+
+    The file name or `ending` determines the compression.
+    """
     with path.open("rb") as raw, unpacked(raw, packing(path.name) if ending is None else ending) as stream:
         yield stream
 
@@ -66,7 +69,10 @@ def packing(name: str) -> str:
 
 
 def unpacked(raw: IO[bytes], ending: str) -> Any:
-    """Return the content of an open file as a file; `ending` is the extension of a compressed file, or ""."""
+    """Return the decompressed content of an open file as a file.
+
+    `ending` is the extension of a compressed file, or "".
+    """
     if ending == ".zst":
         with require_extra("tables", "reading .zst files"):
             import pyarrow as pa
@@ -99,7 +105,9 @@ def remote_address(path: str | Path) -> str | None:
 
 
 def shown_name(path: str | Path) -> str:
-    """Return the name of a file for messages; addresses are without passwords and parameters.
+    """Return the name of a file for messages.
+
+    Passwords and parameters are removed from addresses.
 
     >>> shown_name("https://me:secret@host/a.csv?token=1"), shown_name("-")
     ('https://host/a.csv', 'standard input')
@@ -111,7 +119,7 @@ def shown_name(path: str | Path) -> str:
 
 
 def remote_filesystem(address: str) -> tuple[Any, str]:
-    """Return a file system of fsspec for a remote address, and the path of the file in it."""
+    """Return the fsspec file system of a remote address and the path in it."""
     scheme = address.partition("://")[0]
     with require_extra("remote", f"reading {scheme}:// files"):
         import fsspec
@@ -131,7 +139,10 @@ def remote_filesystem(address: str) -> tuple[Any, str]:
 
 @contextmanager
 def reaching(address: str) -> Iterator[None]:
-    """Raise errors of the network as ConnectionError that names the file, or FileNotFoundError."""
+    """Raise errors of the network as errors that name the file.
+
+    They are FileNotFoundError for absent files, and ConnectionError otherwise.
+    """
     try:
         yield
     except (PermissionError, ImportError, ValueError, MemoryError):
@@ -154,7 +165,7 @@ def _status(error: BaseException | None) -> int | None:
 
 
 def _reason(error: BaseException | None) -> str:
-    """Return the first line of an error of the network, without passwords and parameters of addresses."""
+    """Return the first line of an error, without secrets in addresses."""
     if (status := _status(error)) is not None:
         return f"status {status} {getattr(error, 'message', '')}".strip()
     line = (str(error).splitlines() or [type(error).__name__])[0]
@@ -187,9 +198,10 @@ class Source:
                 self._spool(stream, format, max_spool)
 
     def _connect(self, address: str, format: str, max_spool: float) -> None:  # noqa: A002
-        """Find a remote Parquet file, whose parts are read when they are needed; copy any other file.
+        """Open a remote Parquet file in place, or copy a file of another format.
 
-        A Parquet file is copied too if its server cannot send ranges of bytes.
+        The parts of a Parquet file are read when they are needed. A Parquet file is copied, too, if its server cannot
+        send ranges of bytes.
         """
         with reaching(address):
             filesystem, path = remote_filesystem(address)
@@ -213,7 +225,10 @@ class Source:
             return filesystem.open(path, "rb", **({} if self.address.startswith("s3:") else {"size": self.n_bytes}))
 
     def state(self) -> list[Any]:
-        """Return values that differ if the content differs: place, size and time of modification."""
+        """Return values that differ if the content differs.
+
+        These are location, size and time of modification.
+        """
         if self.address is not None:
             return self._state
         stat = self.path.stat()
@@ -252,9 +267,9 @@ def check_readable(path: Path) -> None:
 
 
 class Utf8:
-    """The text of a source as UTF-8 bytes, without byte order mark, in blocks of any size.
+    """Text of a source as UTF-8 bytes in blocks of any size.
 
-    Bytes that are not in the encoding are a UnicodeDecodeError.
+    The byte order mark is left out. Bytes that are invalid in the encoding raise UnicodeDecodeError.
     """
 
     def __init__(self, source: Source, encoding: str) -> None:
@@ -286,7 +301,10 @@ class Utf8:
         return self._decoder.decode(b"", final=True).encode()
 
     def position(self) -> int:
-        """Return how many bytes of the file have been read; of a packed file, of what is packed."""
+        """Return the number of bytes of the file that have been read.
+
+        For a compressed file these are compressed bytes.
+        """
         return int(self._raw.tell())
 
 
@@ -365,9 +383,10 @@ class Rows(NamedTuple):
 
 
 def rows_end(block: bytes, dialect: Dialect) -> tuple[int, int] | None:
-    """Return bytes and lines of the complete rows of a block that starts with one; zeros if there is none.
+    """Return bytes and lines of the complete rows of a block.
 
-    None if quotes do not stand at the edges of cells, so that only `exact_rows` can tell.
+    The block starts with a row. Both numbers are zero if no row is complete. The result is None if quotes are not at
+    the edges of cells. Then only `exact_rows` can find the rows.
     """
     if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
         return None  # lines that end as those of old computers do
@@ -386,7 +405,10 @@ def rows_end(block: bytes, dialect: Dialect) -> tuple[int, int] | None:
 
 
 def row_lines(block: bytes, dialect: Dialect) -> Lines:
-    """Return the line, counted from 0, in which each row that is not empty ends; for what `rows_end` can tell."""
+    """Return the line, counted from 0, in which each nonempty row ends.
+
+    The block must be one for which `rows_end` does not return None.
+    """
     data = np.frombuffer(block, dtype=np.uint8)
     quotes = np.flatnonzero(data == QUOTE) if dialect.quoted else np.empty(0, dtype=np.intp)
     feeds = np.flatnonzero(data == LINE_FEED)
@@ -398,9 +420,9 @@ def row_lines(block: bytes, dialect: Dialect) -> Lines:
 
 
 def _at_edges(block: bytes, quotes: Index, dialect: Dialect) -> bool:
-    """Return whether each quote opens a cell, closes one, or is one of two that stand for one.
+    """Return whether each quote opens or closes a cell, or is a doubled quote.
 
-    Then, and only then, a character is inside of quotes if an odd number of them is before it.
+    Only then is a character inside quotes if an odd number of them precedes it.
     """
     data = np.frombuffer(block, dtype=np.uint8)
     edge = np.zeros(256, dtype=bool)
@@ -414,10 +436,11 @@ def _at_edges(block: bytes, quotes: Index, dialect: Dialect) -> bool:
 
 
 def exact_rows(block: bytes, dialect: Dialect, n_columns: int, first_line: int, name: str, *, final: bool) -> Rows:
-    """Read the rows of a block one by one; the error names the line that does not have `n_columns` cells.
+    """Read the rows of a block one by one.
 
-    The block is UTF-8, starts with a row, and its first line has the number `first_line` in the file of this name.
-    Without `final`, an incomplete row at its end is left for the next block.
+    The error names the line that does not have `n_columns` cells. The block is UTF-8, starts with a row, and its first
+    line has the number `first_line` in the file of this name. Without `final`, an incomplete row at its end is left for
+    the next block.
     """
     lines = _lines(block.decode(errors="ignore"))  # a character may be cut at the end
     if not final and lines and not lines[-1].endswith(("\n", "\r")):
@@ -438,7 +461,10 @@ def exact_rows(block: bytes, dialect: Dialect, n_columns: int, first_line: int, 
 
 
 def first_row(text: str, dialect: Dialect, name: str) -> tuple[list[str], int, int] | None:
-    """Return the cells of the first row, its number of lines, and its length in bytes; None if it is not complete."""
+    """Return the cells of the first row, its number of lines, and its bytes.
+
+    The result is None if the row is not complete.
+    """
     used: list[str] = []
 
     def lines() -> Iterator[str]:
@@ -518,7 +544,10 @@ class Wanted(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Successive rows of a file that have not been read yet; the same in every process."""
+    """Successive rows of a file that have not been read yet.
+
+    The object is the same in every process.
+    """
 
     start: int  # from this byte of a text file, or row group of a Parquet file
     stop: int  # to this one

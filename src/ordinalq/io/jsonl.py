@@ -65,7 +65,10 @@ class JsonLines:
             yield Part(found, range(block.line, block.line + found.num_rows), seen)
 
     def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
-        """Raise an error if all rows lack a column; this is known at the end, since any row may lack it."""
+        """Raise an error if all rows lack a column.
+
+        This is checked at the end, because any single row may lack it.
+        """
         if wanted.columns is not None and not set(seen).issuperset(wanted.columns):
             keys = {name: None for _, row in self._rows() for name in row}
             require_columns(keys, wanted.columns, self.source.name)
@@ -100,7 +103,10 @@ class JsonLines:
             yield from _parsed(block.text or b"", block.line, self.source.name)
 
     def _exact(self, block: bytes, line: int, columns: Sequence[str] | None) -> tuple[Any, Any]:
-        """Return the rows as a frame of Python's own values, and their lines; the error names the line of a bad one."""
+        """Return the rows as a frame of Python values, and their lines.
+
+        The error names the line of an invalid row.
+        """
         rows, lines = [], []
         names: dict[str, None] = dict.fromkeys(columns or ())
         for number, row in _parsed(block, line, self.source.name):
@@ -124,7 +130,10 @@ class JsonLines:
 
 
 def _fast(block: bytes, columns: Sequence[str] | None, types: dict[str, pa.DataType]) -> pa.Table | None:
-    """Return a block as a table, None where a row is not one object of plain values on one line."""
+    """Return a block as a table, or None if a row is not a plain object.
+
+    Every row must be one object of plain values on one line.
+    """
     n_lines = block.count(b"\n") + (not block.endswith(b"\n"))
     if block.count(b":", 0, block.find(b"\n")) > MAX_COLUMNS:
         return None
@@ -164,7 +173,9 @@ def _fast(block: bytes, columns: Sequence[str] | None, types: dict[str, pa.DataT
 
 
 def _is_deep(block: bytes) -> bool:
-    """Return whether values may be nested deeper than `MAX_DEPTH`, before Arrow looks at them.
+    """Return whether values may be nested deeper than `MAX_DEPTH`.
+
+    This is checked before Arrow parses them.
 
     >>> _is_deep(b'{"a": [[1], "[[["]}'), _is_deep(b'{"a": ' + b"[" * 64 + b"]" * 64 + b"}")
     (False, True)

@@ -57,7 +57,10 @@ class Parquet:
                 raise self._unreadable(error) from error
 
     def _check_text(self, batch: Any, first_row: int) -> None:
-        """Raise ValueError if text is not UTF-8: Arrow reads any bytes, which fail much later."""
+        """Raise ValueError if text is not UTF-8.
+
+        Arrow reads any bytes, which would fail much later.
+        """
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             words = column.dictionary if pa.types.is_dictionary(column.type) else column
             if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
@@ -83,7 +86,10 @@ class Parquet:
         return kinds
 
     def _checked(self, schema: Any, wanted: Wanted) -> list[str]:
-        """Return the columns to read; refuse those that a table lacks, or that do not have one value per cell."""
+        """Return the columns to read.
+
+        Raise an error for columns that the table lacks, or that do not have one value per cell.
+        """
         check_names(schema.names, self.source.name)
         names = list(schema.names if wanted.columns is None else wanted.columns)
         require_columns(schema.names, names, self.source.name)

@@ -72,11 +72,17 @@ class Filling(Protocol):
         """Return the values of the rows of a chunk, (N,), given those that the file has."""
 
     def check(self) -> None:
-        """Raise an error for what cannot be the values of this file; called when all chunks have been read."""
+        """Raise an error if the values cannot be those of this file.
+
+        The method is called when all chunks have been read.
+        """
 
 
 class TableFile:
-    """One of the files of a table; columns in `fixed` have one value in all rows, and are not in the file."""
+    """One of the files of a table.
+
+    Columns in `fixed` have one value in all rows, and are not in the file.
+    """
 
     def __init__(
         self,
@@ -116,7 +122,10 @@ class TableFile:
         return self._source.path
 
     def state(self) -> list[Any]:
-        """Return values that differ if the content differs, see :meth:`ordinalq.io.files.Source.state`."""
+        """Return values that differ if the content differs.
+
+        See :meth:`ordinalq.io.files.Source.state`.
+        """
         return self._source.state()
 
     def columns(self) -> list[str]:
@@ -145,15 +154,21 @@ class TableFile:
 
     @property
     def again(self) -> bool:
-        """Whether blocks can be read from the file once more: it is not compressed text, and in UTF-8."""
+        """Whether blocks can be read from the file again.
+
+        This requires that the file is in UTF-8, and is not compressed text.
+        """
         return self.format in BINARY or (is_utf8(self._encoding) and not self._source.packing)
 
     def light(self, block: Block) -> Block:
-        """Return a block as it is sent to another process: without its text, if that can be read `again`."""
+        """Return a block in the form that is sent to another process.
+
+        Its text is left out if it can be read `again`.
+        """
         return block._replace(text=None if self.again else block.text, rows=None)
 
     def frames(self, block: Block, wanted: Wanted) -> Iterator[tuple[pd.DataFrame, float]]:
-        """Yield the rows of a block in chunks, and the part of the block that has been read then.
+        """Yield the rows of a block in chunks, each with the fraction read so far.
 
         Parameters
         ----------
@@ -177,7 +192,10 @@ class TableFile:
                     yield frame, (part.lines[stop - 1] + 1 - block.line) / max(block.n_lines, 1)
 
     def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
-        """Raise an error for a file in which all rows lack a column, or that others have filled in wrongly."""
+        """Raise an error if all rows lack a column, or a filling is invalid.
+
+        A filling provides the values of a column from another source.
+        """
         if isinstance(self._reader, JsonLines):
             self._reader.check_seen(self._inner(wanted), {*seen, *(one.target for one in self._fillings)})
         for one in self._wanted_fillings(wanted):
@@ -195,7 +213,10 @@ class TableFile:
         return wanted._replace(columns=inner or self.inner_columns()[:1])
 
     def _frame(self, part: Part, start: int, stop: int, wanted: Wanted) -> pd.DataFrame:
-        """Return rows of a part as a frame, whose index and attribute ``where`` serve messages about wrong cells."""
+        """Return rows of a part as a frame.
+
+        Its index and the attribute ``where`` are used in messages about invalid cells.
+        """
         if isinstance(part.table, pd.DataFrame):
             frame = part.table.iloc[start:stop].copy()
         else:
@@ -220,7 +241,10 @@ class TableFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn what the readers raise into errors that name the file, and the line if there is one."""
+        """Convert errors of the readers to errors that name the file and the line.
+
+        The line is left out if there is none.
+        """
         address = self._source.address
         try:
             with nullcontext() if address is None else reaching(address):
@@ -283,7 +307,7 @@ def format_of(name: str) -> str | None:
 
 
 def nullable(kind: Any) -> Any:
-    """Return a type of pandas for whole numbers, or true and false, with missing values."""
+    """Return the nullable pandas type for integers or booleans."""
     if pa.types.is_integer(kind):
         return pd.UInt64Dtype() if pa.types.is_uint64(kind) else pd.Int64Dtype()
     return pd.BooleanDtype() if pa.types.is_boolean(kind) else None
@@ -313,7 +337,9 @@ def open_table(
     max_spool: float = MAX_SPOOL,
     sheet: str | None = None,
 ) -> "Table":
-    """Return the table in a file or in many, which are looked at only to see that they are there.
+    """Return the table in one or several files.
+
+    The call only checks that the files exist.
 
     Parameters
     ----------
@@ -363,9 +389,9 @@ def open_table(
 
 
 class Table:
-    """Rows in one file, or in many of one format with the same columns; errors about all of them call it by its name.
+    """Rows in one file, or in several of one format with the same columns.
 
-    The files are in the order in which they are read.
+    The files are in the order in which they are read. Errors about all of them use the name of the table.
     """
 
     def __init__(self, name: str, files: list[TableFile]) -> None:
@@ -381,7 +407,9 @@ class Table:
         return sum(file.n_bytes for file in self.files)
 
     def columns(self) -> list[str]:
-        """Return the names of the columns of the first file; for JSON lines, those of its first row.
+        """Return the column names of the first file.
+
+        For JSON lines, these are those of its first row.
 
         Returns
         -------
@@ -402,7 +430,9 @@ class Table:
             require_columns(self.columns(), names, self.name)
 
     def blocks(self, wanted: Wanted) -> Iterator[tuple[TableFile, Block]]:
-        """Yield blocks of rows, each with the file that can read it, here or in another process.
+        """Yield blocks of rows, each with the file that can read it.
+
+        A block can be read in this or in another process.
 
         Parameters
         ----------
@@ -425,7 +455,9 @@ class Table:
             raise ValueError(f"{self.files[-1].name}: expected rows, but the file has none after its header.")
 
     def pieces(self, wanted: Wanted) -> Iterator[tuple[TableFile, Block | None]]:
-        """Yield pieces for other machines: blocks, or whole files (None) if blocks cannot be found again.
+        """Yield pieces for other machines: blocks, or whole files (None).
+
+        A piece is a whole file if its blocks cannot be read again.
 
         Parameters
         ----------
@@ -445,7 +477,10 @@ class Table:
                 yield file, file.light(block)
 
     def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
-        """Raise an error for a table in which all rows lack a column, where these were `seen`."""
+        """Raise an error if all rows of the table lack a column.
+
+        `seen` are the columns that were found.
+        """
         for file in self.files:
             file.check_seen(wanted, seen)
 
@@ -457,9 +492,10 @@ class Table:
         native: Collection[str] = (),
         nested: bool = False,
     ) -> Iterator[pd.DataFrame]:
-        """Yield the rows in chunks; the index of each frame is the line (or row, in Parquet) of its file.
+        """Yield the rows in chunks.
 
-        :class:`Wanted` describes the arguments. Progress is reported through :mod:`ordinalq._utils.progress`.
+        The index of each frame is the line (or row, in Parquet) of its file. :class:`Wanted` describes the arguments.
+        Progress is reported through :mod:`ordinalq._utils.progress`.
 
         Parameters
         ----------
@@ -513,7 +549,10 @@ class Table:
         return table
 
     def _check(self, file: TableFile, wanted: Wanted, kinds: dict[str, str]) -> None:
-        """Raise an error for a file with other columns than the first, or with groups of another kind."""
+        """Raise an error if a file has other columns or kinds than the first.
+
+        The kinds are those of the groups.
+        """
         first = self.files[0]
         if file.fixed and not self.lacks_keys and (twice := set(file.inner_columns()) & file.fixed.keys()):
             raise ValueError(f"{file.name}: has a column {min(twice)!r}, which is also the name of its folder.")
@@ -535,7 +574,10 @@ class Table:
 
 
 def _found(path: str | Path, format: str | None) -> list[tuple[str | Path, dict[str, str]]]:  # noqa: A002
-    """Return the files of a path, folder or pattern, sorted, with the values in the names of their folders."""
+    """Return the files of a path, folder or pattern, sorted.
+
+    Each file has the values in the names of its folders.
+    """
     text = str(path)
     if (address := remote_address(path)) is not None:
         return [(file, _values(Path(shown_name(file)))) for file in _remote_files(address, format)]
@@ -556,7 +598,10 @@ def _found(path: str | Path, format: str | None) -> list[tuple[str | Path, dict[
 
 
 def _remote_files(address: str, format: str | None) -> list[str]:  # noqa: A002
-    """Return the addresses of the files of a remote folder; web servers do not list theirs."""
+    """Return the addresses of the files of a remote folder.
+
+    Web servers do not list their files.
+    """
     if not address.startswith("s3:"):
         return [address]
     with reaching(address):
@@ -572,7 +617,10 @@ def _remote_files(address: str, format: str | None) -> list[str]:  # noqa: A002
 
 
 def _is_table(inside: Path, format: str | None) -> bool:  # noqa: A002
-    """Return whether a file of a folder is read: neither hidden nor of an unknown format."""
+    """Return whether a file of a folder is read.
+
+    It must be neither hidden nor of an unknown format.
+    """
     return not _is_hidden(inside) and (format or format_of(inside.name)) is not None
 
 
@@ -592,7 +640,10 @@ def _values(file: Path) -> dict[str, str]:
 
 
 def _set_fixed(files: list[TableFile], values: list[dict[str, str]]) -> None:
-    """Give files the columns of their folders: words in text files, in Parquet whole numbers where all are."""
+    """Add the columns of their folders to files.
+
+    They are words in text files. In Parquet files they are integers if all values are.
+    """
     names = values[0].keys()
     for file, one in zip(files, values, strict=True):
         if one.keys() != names:

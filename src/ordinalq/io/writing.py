@@ -20,7 +20,7 @@ from ordinalq.io.files import ENDINGS
 # Beginnings of cells that spreadsheets take for formulas.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 NUMBER = re.compile(r"[+-](?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-PICTURES = ("png", "svg", "pdf")
+FIGURES = ("png", "svg", "pdf")
 # Formats of numbers in Excel by the kind of a column.
 STYLES = {"f": "0.00", "i": "#,##0", "u": "#,##0"}
 # Characters from which cells of Excel files are broken into lines, and the width of their columns in pixels.
@@ -31,10 +31,10 @@ PART = re.compile(r"part-\d{5}\.parquet")
 
 @contextmanager
 def replacing(path: Path, *, prefix: str = "", sync: bool = False) -> Iterator[Path]:
-    """Give a temporary name in the same folder, which becomes `path` at the end; an error leaves nothing behind.
+    """Yield a temporary name in the same folder, which becomes `path` at the end.
 
-    The target of a link is replaced, not the link. The prefix of the name marks leftovers of a killed process. With
-    `sync` the bytes are on the disk before the file gets its name.
+    The temporary file is deleted after an error. The target of a link is replaced, not the link. The prefix of the name
+    marks leftovers of a killed process. With `sync` the bytes are on the disk before the file gets its name.
     """
     path = path.resolve() if path.is_symlink() else path
     try:
@@ -96,10 +96,10 @@ def table_format(path: Path) -> str:
     return ENDINGS[ending]
 
 
-def picture_format(path: Path) -> str:
+def figure_format(path: Path) -> str:
     """Return the format of a plot to write, by the extension of its name."""
     ending = path.suffix.lower().removeprefix(".")
-    if ending not in PICTURES:
+    if ending not in FIGURES:
         raise ValueError(f"{path}: expected a name that ends with .png, .svg or .pdf.")
     return ending
 
@@ -107,11 +107,11 @@ def picture_format(path: Path) -> str:
 def write_table(
     frame: pd.DataFrame, path: Path, kind: str, *, csv_safe: bool = False, percent: Collection[str] = ()
 ) -> None:
-    """Write a table in one of the formats of `ordinalq.io.table`; missing values are empty cells, or null.
+    """Write a table in one of the formats of `ordinalq.io.table`.
 
-    In CSV and TSV files, text that a spreadsheet would take for a formula gets a quote before it if `csv_safe`.
-    Otherwise a warning is issued. In Excel files text is never a formula, and the columns `percent` are shown in per
-    cent.
+    Missing values are empty cells, or null. In CSV and TSV files, text that a spreadsheet would interpret as a formula
+    gets a leading quote if `csv_safe`. Otherwise a warning is issued. In Excel files text is never a formula, and the
+    columns `percent` are displayed in percent.
     """
     if kind == "excel":
         _write_excel(frame, path, set(percent))
@@ -126,7 +126,10 @@ def write_table(
 
 
 def _write_excel(frame: pd.DataFrame, path: Path, percent: Collection[str]) -> None:
-    """Write a sheet with number formats, a fixed first row and columns of limited width."""
+    """Write a sheet with number formats, a frozen first row and column widths.
+
+    The widths are limited.
+    """
     import xlsxwriter
 
     safe = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
@@ -183,7 +186,10 @@ def _is_formula(cell: Any) -> bool:
 
 
 def check_folder(path: Path) -> Path:
-    """Return a folder that can be written: a new one, or one that holds nothing but parts of an earlier table."""
+    """Return a folder that can be written.
+
+    It must be new, or contain only parts of an earlier table.
+    """
     if path.is_dir():
         strange = next((one.name for one in sorted(path.iterdir()) if not PART.fullmatch(one.name)), None)
         if strange is not None:
@@ -196,7 +202,10 @@ def check_folder(path: Path) -> Path:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder next to a folder, whose files become those of it at the end; see :func:`check_folder`."""
+    """Yield a temporary folder whose files replace those of `path` at the end.
+
+    It is next to `path`. See :func:`check_folder`.
+    """
     with tempfile.TemporaryDirectory(prefix=f".{path.name[:100]}.", dir=path.parent) as name:
         yield Path(name)
         if path.is_dir():
@@ -207,6 +216,6 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             new.replace(path / new.name)
 
 
-def save_picture(axes: Any, path: Path, kind: str) -> None:
+def save_figure(axes: Any, path: Path, kind: str) -> None:
     """Write the figure of `axes`, one of `ordinalq.plot` or an array of them."""
     np.ravel(axes)[0].figure.savefig(path, format=kind, dpi=150, bbox_inches="tight")

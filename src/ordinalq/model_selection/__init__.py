@@ -1,4 +1,4 @@
-"""The choice of parameters and methods by the error on samples of known class distributions."""
+"""Selection of parameters and methods by the error on labelled samples."""
 
 from ordinalq.model_selection.compare import MethodComparison as MethodComparison
 from ordinalq.model_selection.compare import compare_methods as compare_methods

@@ -118,10 +118,11 @@ def compare_methods(
     measure: Any = "nmd",
     random_state: int = 0,
 ) -> MethodComparison:
-    """Compare methods on labelled items; the classifier is fitted once, and all methods share its held-out scores.
+    """Compare methods on labelled items.
 
-    The items are halved; groups stay together. Each method learns from the scores of one half and estimates samples of
-    the other, and the reverse. All errors are larger than those of models that learn from all items.
+    The classifier is fitted once, and all methods use its held-out scores. The items are halved; groups stay together.
+    Each method learns from the scores of one half and estimates samples of the other, and the reverse. All errors are
+    larger than those of models that learn from all items.
 
     Parameters
     ----------

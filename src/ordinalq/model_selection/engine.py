@@ -1,7 +1,7 @@
-"""Fit once, try parameters, measure errors on samples: the engine of `SampleSearch` and of the experiments.
+"""Engine of `SampleSearch` and of the experiments: fit once, measure errors.
 
-Quantifiers that see items in the same way share everything up to their scores. `learn` makes that once. `Learned`
-estimates samples of a pool by any number of quantifiers, which share their representations too. `Battery` measures the
+Quantifiers with the same view of the items share everything up to their scores. `learn` computes these once. `Learned`
+estimates samples of a pool by any number of quantifiers, which share their representations, too. `Battery` measures the
 errors of each on the samples of all protocols. Failures are messages in the tables.
 """
 
@@ -43,7 +43,7 @@ class Attempt(NamedTuple):
 
 
 class Battery(NamedTuple):
-    """The samples of a pool, each one once, and the positions of the samples of each protocol."""
+    """Distinct samples of a pool, and their positions in each protocol."""
 
     samples: Samples
     rows: dict[str, Index]
@@ -83,7 +83,10 @@ class Battery(NamedTuple):
 
 
 class Training(NamedTuple):
-    """Labelled items X (N, ...) with y (N,), the classes (n,) and groups (N,) or None; X is None with scores alone."""
+    """Labelled items X (N, ...) with y (N,), classes (n,) and groups (N,).
+
+    `groups` may be None. X is None if there are only scores.
+    """
 
     X: Any
     y: Any
@@ -158,7 +161,9 @@ class Learned(NamedTuple):
 
 
 def learn(quantifier: Quantifier, training: Training, pools: Mapping[str, Any]) -> Learned:
-    """Fit and apply the part that a quantifier shares with others: its classifier, or itself if it fits its own.
+    """Fit and apply the part that a quantifier shares with others.
+
+    This part is its classifier, or the quantifier itself if it fits classifiers on the items.
 
     Parameters
     ----------
@@ -273,7 +278,10 @@ def _solve(
     known: dict[str, Any],
     shared: list[tuple[Quantifier, Summary]],
 ) -> Solution:
-    """Fit the quantifier and return its Solution; where it shares its representation, use or add to `shared`."""
+    """Fit the quantifier and return its Solution.
+
+    If it shares its representation, `shared` is used or extended.
+    """
     if not quantifier.traits.shares_representation:
         return quantifier.fit_scores(S, y, **known).solve_scores(S_pool, samples)
     for fitted, summary in shared:

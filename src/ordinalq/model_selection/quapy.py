@@ -1,7 +1,8 @@
-"""Methods of QuaPy as quantifiers of ordinalq: in comparisons, searches and experiments.
+"""Methods of QuaPy as quantifiers of ordinalq.
 
-The other direction needs no code: `fit`, `predict`, `get_params` and `set_params` are those that QuaPy expects. QuaPy
-is not imported here. A method with ``aggregate`` learns from the scores of a classifier, any other from features.
+They can be used in comparisons, searches and experiments. The other direction needs no code: `fit`, `predict`,
+`get_params` and `set_params` are those that QuaPy expects. QuaPy is not imported here. A method with ``aggregate``
+learns from the scores of a classifier, any other from features.
 """
 
 from copy import deepcopy
@@ -18,7 +19,7 @@ from ordinalq.solvers.solution import Solution
 
 
 class QuapyQuantifier(Quantifier):
-    """A method of QuaPy that learns from the same held-out scores as all other methods.
+    """Method of QuaPy that learns from the same held-out scores as all others.
 
     An aggregative method is given the posteriors of the cross-fitted classifier; its own classifier is not used. Other
     methods are given the features of the items. Each sample is estimated by one call of QuaPy.

@@ -31,7 +31,9 @@ from ordinalq.samples.samples import Samples
 
 
 def configurations_of(grid: Any) -> Iterator[dict[str, Any]]:
-    """Yield the configurations of a grid: dict by dict, the last parameter of a dict varies fastest.
+    """Yield the configurations of a grid, dict by dict.
+
+    The last parameter of a dict varies fastest.
 
     Parameters
     ----------
@@ -146,14 +148,20 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The rows of each configuration of a unit, one per column, and the fitted quantifiers that are best in some."""
+    """Rows of each configuration of a unit, and the best fitted quantifiers.
+
+    There is one row per column. A quantifier is stored if it is the best in some column.
+    """
 
     rows: list[list[dict[str, Any]]]
     fitted: dict[int, Quantifier]
 
 
 def units(task: Task) -> list[list[int]]:
-    """Return the positions of the configurations that see items in the same way, and so are treated together."""
+    """Return the positions of the configurations that are treated together.
+
+    These are the configurations with the same view of the items.
+    """
     found: list[tuple[str, dict[str, Any], list[int]]] = []
     for i, quantifier in enumerate(task.quantifiers):
         kind = quantifier.traits.learns_from
@@ -168,12 +176,15 @@ def units(task: Task) -> list[list[int]]:
 
 
 def run(task: Task, X_pool: Any) -> Outcome:
-    """Fit the shared part of the configurations of one unit, and measure their errors."""
+    """Fit the shared part of the configurations of a unit and measure errors."""
     return judge(task, learn(task.quantifiers[0], task.training, {POOL: X_pool}))
 
 
 def judge(task: Task, learned: Learned) -> Outcome:
-    """Estimate and measure all configurations; fit the best of each column again on the same scores, and keep it."""
+    """Estimate and measure all configurations, and keep the best of each column.
+
+    The best are fitted again on the same scores.
+    """
     found = learned.estimate(task.quantifiers, POOL, task.battery.samples)
     rows = [list(task.battery.judge(one, task.measures, learned.seconds)) for one in found]
     best = {min(range(len(rows)), key=lambda i: rows[i][k]["error"]) for k in range(len(task.columns))}
@@ -206,7 +217,10 @@ def results(task: Task, table: Mapping[int, list[dict[str, Any]]]) -> pd.DataFra
 
 
 def check_samples(samples: Any, pool: Any, classes: Array) -> dict[str, Samples]:
-    """Return the samples by the name of the protocol; they must fit the pool and the classes (n,)."""
+    """Return the samples by the name of the protocol.
+
+    They must fit the pool and the classes (n,).
+    """
     protocols = dict(samples) if isinstance(samples, Mapping) else {UNNAMED: samples}
     if not protocols:
         raise ValueError("samples must hold at least one protocol, got an empty dict.")
@@ -253,10 +267,11 @@ REMEMBERED = ("n_features_in_", "feature_names_in_")
 
 
 class SampleSearch(BaseEstimator):
-    """Search a grid of parameters for the smallest mean error over validation samples.
+    """Search a grid of parameters for the smallest mean error over samples.
 
-    Every classifier configuration is fitted once; its out-of-sample scores of the training items and its scores of the
-    pool serve all quantifier configurations. Every protocol and measure has its own best configuration.
+    The samples are validation samples. Every classifier configuration is fitted once; its out-of-sample scores of the
+    training items and its scores of the pool serve all quantifier configurations. Every protocol and measure has its
+    own best configuration.
 
     After `fit` with one protocol and one measure the search acts like the best quantifier, ``best_estimator_``:
     it predicts, estimates groups and intervals, diagnoses, and can be saved.
@@ -331,7 +346,9 @@ class SampleSearch(BaseEstimator):
         self.refit = refit
 
     def fit(self, X: Any, y: Any, X_pool: Any, *, classes: Any = None, groups: Any = None) -> Self:
-        """Fit every configuration on labelled items and measure its errors on the samples of the pool.
+        """Fit every configuration on labelled items and measure its errors.
+
+        The errors are those on the samples of the pool.
 
         Parameters
         ----------
@@ -367,7 +384,9 @@ class SampleSearch(BaseEstimator):
         return self._collect(task, zip(parts, outcomes, strict=True))
 
     def fit_scores(self, S: Any, y: Any, S_pool: Any, *, classes: Any = None) -> Self:
-        """Fit every configuration on out-of-sample scores and measure its errors on the scores of the pool.
+        """Fit every configuration on out-of-sample scores and measure its errors.
+
+        The errors are those on the scores of the pool.
 
         Parameters
         ----------
@@ -400,7 +419,9 @@ class SampleSearch(BaseEstimator):
         return self._collect(task, [(everything, judge(task, Learned(task.training, S, {POOL: S_pool})))])
 
     def best(self, protocol: str | None = None, measure: Any = None) -> dict[str, Any]:
-        """Return the parameters of the smallest mean error (ties: first in the order of the grid).
+        """Return the parameters of the smallest mean error.
+
+        Of ties, the first in the order of the grid is returned.
 
         Parameters
         ----------
@@ -416,7 +437,9 @@ class SampleSearch(BaseEstimator):
         return dict(self._configurations[self._best[column][1]])
 
     def best_quantifier(self, protocol: str | None = None, measure: Any = None) -> Quantifier:
-        """Return the quantifier with the parameters of `best`, fitted on all training items.
+        """Return the quantifier with the parameters of `best`.
+
+        It is fitted on all training items.
 
         Parameters
         ----------
@@ -442,43 +465,191 @@ class SampleSearch(BaseEstimator):
         return self.best_quantifier()
 
     def scores(self, X: Any) -> Floats:
-        """Return class scores by the best quantifier, shape (N, n)."""
+        """Return class scores by the best quantifier, shape (N, n).
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            Items.
+
+        Returns
+        -------
+        ndarray (N, n)
+            Class scores, or features (N, d) for methods on features.
+        """
         return self.fitted().scores(X)
 
     def predict(self, X: Any, **weights: Any) -> Floats:
-        """Estimate the class distribution of X as one sample, (n,), see :meth:`ordinalq.PACC.predict`."""
+        """Estimate the class distribution of X as one sample, shape (n,).
+
+        See :meth:`ordinalq.PACC.predict`.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            Items.
+        **weights
+            Arguments `sample_weight` and `weight_type`, see :meth:`ordinalq.PACC.predict`.
+
+        Returns
+        -------
+        ndarray (n,)
+            Estimated class prevalences.
+        """
         return self.fitted().predict(X, **weights)
 
     def score(self, X: Any, y: Any, **weights: Any) -> float:
-        """Return minus the mean NMD over samples of labelled items, see :meth:`ordinalq.CC.score`."""
+        """Return minus the mean NMD over samples of labelled items.
+
+        See :meth:`ordinalq.CC.score`.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            Items.
+        y : array-like (N,)
+            Labels of the items.
+        **weights
+            Arguments `sample_weight` and `weight_type`, see :meth:`ordinalq.PACC.score`.
+
+        Returns
+        -------
+        float
+            Minus the mean NMD. Larger is better.
+        """
         return self.fitted().score(X, y, **weights)
 
     def predict_samples(self, X: Any, samples: Any, **weights: Any) -> Floats:
-        """Estimate the class distribution of each sample of the pool X, (B, n), by the best quantifier."""
+        """Estimate the class distribution of each sample of a pool, shape (B, n).
+
+        The estimates are those of the best quantifier.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            Items of the pool.
+        samples : Samples or array-like of int (B, m)
+            Samples as positions of items in the pool.
+        **weights
+            Arguments `sample_weight` and `weight_type`, see :meth:`ordinalq.PACC.predict_samples`.
+
+        Returns
+        -------
+        ndarray (B, n)
+            Estimated class prevalences of each sample.
+        """
         return self.fitted().predict_samples(X, samples, **weights)
 
     def predict_scores(self, S: Any, samples: Any, **weights: Any) -> Floats:
-        """Estimate the class distribution of each sample of a pool with scores S (N, n), (B, n)."""
+        """Estimate class distributions (B, n) of samples from scores S (N, n).
+
+        Parameters
+        ----------
+        S : array-like (N, n)
+            Class scores of the pool, or features (N, d) for methods on features.
+        samples : Samples or array-like of int (B, m)
+            Samples as positions of items in the pool.
+        **weights
+            Arguments `sample_weight` and `weight_type`, see :meth:`ordinalq.PACC.predict_scores`.
+
+        Returns
+        -------
+        ndarray (B, n)
+            Estimated class prevalences of each sample.
+        """
         return self.fitted().predict_scores(S, samples, **weights)
 
     def predict_groups(self, X: Any, groups: Any, **how: Any) -> Estimates:
-        """Estimate the class distribution of each group, see :meth:`ordinalq.PACC.predict_groups`."""
+        """Estimate the class distribution of each group.
+
+        See :meth:`ordinalq.PACC.predict_groups`.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            Items.
+        groups : array-like (N,) or Samples
+            Group of each item.
+        **how
+            Further arguments of :meth:`ordinalq.PACC.predict_groups`.
+
+        Returns
+        -------
+        Estimates
+            Distributions (B, n) of the B groups.
+        """
         return self.fitted().predict_groups(X, groups, **how)
 
     def predict_interval(self, X: Any, level: float = 0.95, groups: Any = None, **how: Any) -> Estimates:
-        """Estimate class distributions with intervals, see :meth:`ordinalq.PACC.predict_interval`."""
+        """Estimate class distributions with intervals.
+
+        See :meth:`ordinalq.PACC.predict_interval`.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            Items.
+        level : float, default=0.95
+            Level of the intervals.
+        groups : array-like (N,) or Samples, default=None
+            Group of each item. None takes all items as one sample.
+        **how
+            Further arguments of :meth:`ordinalq.PACC.predict_interval`.
+
+        Returns
+        -------
+        Estimates
+            Distributions (B, n) with intervals.
+        """
         return self.fitted().predict_interval(X, level, groups, **how)
 
     def labels_needed(self, X: Any, groups: Any, **how: Any) -> LabelsNeeded:
-        """Return the number of items to label in each group, see :meth:`ordinalq.PACC.labels_needed`."""
+        """Return the number of items to label in each group.
+
+        See :meth:`ordinalq.PACC.labels_needed`.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            Items.
+        groups : array-like (N,) or Samples
+            Group of each item.
+        **how
+            Further arguments of :meth:`ordinalq.PACC.labels_needed`.
+
+        Returns
+        -------
+        LabelsNeeded
+            Numbers of items to label, one for each of the B groups.
+        """
         return self.fitted().labels_needed(X, groups, **how)
 
     def diagnose(self, X: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
-        """Report whether the estimate of X as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`."""
+        """Report whether the estimate of X as one sample can be trusted.
+
+        See :meth:`ordinalq.PACC.diagnose`.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse array (N, ...)
+            Items.
+        sample_weight : array-like (N,), default=None
+            Weights of the items.
+        weight_type : {"survey", "frequency"}, default="survey"
+            Type of the weights, see :meth:`ordinalq.PACC.fit`.
+
+        Returns
+        -------
+        Diagnosis
+            Tests and warnings.
+        """
         return self.fitted().diagnose(X, sample_weight, weight_type)
 
     def _collect(self, task: Task, outcomes: Iterable[tuple[list[int], Outcome]]) -> Self:
-        """Keep the table and the best quantifier of each column, from pairs of positions and outcomes."""
+        """Store the table and the best quantifier of each column.
+
+        `outcomes` are pairs of positions and outcomes.
+        """
         table, best, fitted = merge_outcomes(task, outcomes)
         self.classes_ = task.training.classes
         self.results_ = results(task, table)
@@ -550,7 +721,10 @@ def grids_of(quantifier: Quantifier | Mapping[str, Quantifier], grid: Any) -> di
 def merge_outcomes(
     task: Task, outcomes: Iterable[tuple[list[int], Outcome]]
 ) -> tuple[dict[int, list[dict[str, Any]]], dict[tuple[str, str], tuple[float, int]], dict[int, Quantifier]]:
-    """Return the rows of each configuration, error and position of the best of each column, and the best, fitted."""
+    """Return the rows of all configurations and the best of each column.
+
+    The best are described by error and position for each column, and by the fitted quantifiers.
+    """
     table: dict[int, list[dict[str, Any]]] = {}
     best = {column: (np.inf, len(task.quantifiers)) for column in task.columns}
     fitted: dict[int, Quantifier] = {}

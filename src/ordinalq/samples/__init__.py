@@ -1,4 +1,4 @@
-"""The data model: samples of items, keys of groups, labels, weights and summaries."""
+"""Data model: samples of items, keys of groups, labels, weights, summaries."""
 
 from ordinalq.samples.keys import Keys as Keys
 from ordinalq.samples.samples import Samples as Samples

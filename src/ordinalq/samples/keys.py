@@ -57,17 +57,26 @@ class Column:
         return [MISSING if value is None else _text(value) for value in self.tolist()]
 
     def whole_labels(self) -> list[str]:
-        """Return the labels, with whole floats as integers: pandas turns integers into floats if some are missing."""
+        """Return the labels, with whole floats as integers.
+
+        pandas turns integers into floats if some are missing.
+        """
         values = self.tolist()
         whole = [str(int(one)) if isinstance(one, float) and one.is_integer() else None for one in values]
         return [label if one is None else one for one, label in zip(whole, self.labels(), strict=True)]
 
     def to_numpy(self) -> Array:
-        """Return the values as an array, of the type that they came in if that was one of NumPy."""
+        """Return the values as an array.
+
+        The type is the original one if that was a type of NumPy.
+        """
         return self.index.to_numpy(dtype=self.native if isinstance(self.native, np.dtype) else None)
 
     def polars(self) -> Any:
-        """Return the values as a series of polars, of the type that they came in if that was one of polars."""
+        """Return the values as a polars series.
+
+        The type is the original one if that was a type of polars.
+        """
         import polars as pl
 
         if self.native is not None and not isinstance(self.native, np.dtype):
@@ -101,9 +110,10 @@ class Column:
 
 
 class Keys:
-    """B distinct groups, sorted; ordered categories are in their own order, a missing value comes last.
+    """B distinct groups, sorted.
 
-    Groups are distinguished by the values of several columns together, and sorted by the first of them first.
+    Groups are distinguished by the values of several columns together, and sorted by the first column first. Ordered
+    categories keep their order. A missing value comes last.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -111,10 +121,10 @@ class Keys:
 
     @classmethod
     def of(cls, groups: Any) -> tuple["Keys", Index]:
-        """Return the distinct groups of N items, and the position of each item's group among them.
+        """Return the distinct groups of N items, and the group position of each item.
 
-        The values are array-like or a series (N,), or several in a frame or dict (N, k); None, NaN and the like are a
-        separate value.
+        The values are array-like or a series (N,), or several in a frame or dict (N, k). Missing values such as None
+        and NaN are a separate value.
 
         Parameters
         ----------
@@ -154,7 +164,7 @@ class Keys:
 
     @classmethod
     def merged(cls, parts: Sequence["Keys"]) -> tuple["Keys", list[Index]]:
-        """Return all groups of several sets of keys, and the positions of those of each among them.
+        """Return the union of several sets of keys, and the positions of each set.
 
         Parameters
         ----------
@@ -234,7 +244,9 @@ class Keys:
         return np.asarray(np.any([column.index.isna() for column in self.columns], axis=0))
 
     def position(self, group: Any) -> int:
-        """Return the row of a value, or of a tuple of one value of each column; the error shows some.
+        """Return the row of a group.
+
+        The group is a value, or a tuple of one value of each column. The error for an unknown group lists some groups.
 
         Parameters
         ----------
@@ -282,7 +294,10 @@ class Keys:
         return np.asarray(rows[of_some])
 
     def to_numpy(self) -> Array:
-        """Return the values as an array (B,), see :meth:`Column.to_numpy`; tuples of the values of several columns."""
+        """Return the values as an array, shape (B,).
+
+        See :meth:`Column.to_numpy`. For several columns the values are tuples.
+        """
         if len(self.columns) == 1:
             return self.columns[0].to_numpy()
         tuples = np.empty(len(self), dtype=object)
@@ -290,7 +305,10 @@ class Keys:
         return tuples
 
     def tolist(self) -> list[Any]:
-        """Return the values, or tuples of those of several columns, as plain objects, None where missing."""
+        """Return the values as plain objects, None if missing.
+
+        For several columns the values are tuples.
+        """
         lists = [column.tolist() for column in self.columns]
         return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
 
@@ -300,7 +318,9 @@ class Keys:
         return [AND.join(filter(None, parts)) if len(parts) > 1 else parts[0] for parts in words]
 
     def hashes(self, names: Sequence[str]) -> npt.NDArray[np.uint64]:
-        """Return hashes of the values of some columns as text, (B,); they are the same on all machines.
+        """Return hashes of the values of some columns as text, shape (B,).
+
+        They are the same on all machines.
 
         Parameters
         ----------
@@ -355,7 +375,10 @@ def _columns(groups: Any) -> Mapping[str, Any]:
 
 
 def _distinct(groups: Any, name: str) -> tuple[Column, Index]:
-    """Return the distinct values of a column (N,), sorted, and the position of each item's value among them."""
+    """Return the distinct values of a column (N,), sorted, and the items' positions.
+
+    The position of an item is that of its value.
+    """
     try:
         column, native = _column(groups)
         codes, values = _factorized(column)
@@ -374,9 +397,10 @@ def _distinct(groups: Any, name: str) -> tuple[Column, Index]:
 
 
 def _factorized(column: "pd.Index[Any]") -> tuple[Index, "pd.Index[Any]"]:
-    """Return the code of each value, -1 if missing, and the distinct values; those of unordered categories are known.
+    """Return the code of each value, -1 if missing, and the distinct values.
 
-    The order of unordered categories means nothing: the values themselves are sorted later.
+    The distinct values of unordered categories are the categories that occur. Their order has no meaning: the values
+    are sorted later.
     """
     if not isinstance(column, pd.CategoricalIndex) or column.ordered:
         codes, values = pd.factorize(column)
@@ -407,7 +431,7 @@ def _not_text(groups: Any, name: str) -> ValueError:
 
 
 def _column(groups: Any) -> tuple["pd.Index[Any]", Any]:
-    """Return a column as pandas has it, and the type that it had before, where that was another."""
+    """Return a column as a pandas index, and its original type if different."""
     native = None
     if is_polars(groups):
         native = groups.dtype
@@ -487,7 +511,10 @@ NAMES = {
 
 
 class Asked(NamedTuple):
-    """A column of groups, the period of its dates that is asked for, if any, and their format ("": as is usual)."""
+    """Column of groups, its period and the format of its dates.
+
+    The period is None if none is requested. The format "" is the usual one.
+    """
 
     column: str
     period: str | None
@@ -517,7 +544,9 @@ def with_period(by: str) -> Asked:
 
 
 def numbered(names: Sequence[str]) -> tuple[str, Counts] | None:
-    """Return the period that all names are of, and the number (T,) of each on a line of all; None for other names.
+    """Return the period of all names, and the number (T,) of each.
+
+    The numbers count all periods in order. The result is None for other names.
 
     >>> numbered(["2023-12", "2024-03"]), numbered(["red", "blue"])
     (('month', array([24287, 24290])), None)

@@ -13,11 +13,11 @@ MAX_LABELS = 30  # more distinct numbers than this are a quantity, not classes
 
 
 def encode_labels(y: Any, classes: Any = None, *, every_class: bool = False, name: str = "y") -> tuple[Array, Codes]:
-    """Order the labels `y` (N,), which errors call `name`; return classes (n,) and codes: ``classes[codes] == y``.
+    """Order the labels `y` (N,) and return classes (n,) and codes (N,).
 
-    Numbers are ordered by value; an ordered pandas Categorical and a polars Enum keep their order; other labels
-    (strings) need `classes`, all of them in ascending order, because their alphabetical order would be a silent
-    mistake. With `every_class` each class must occur.
+    The result satisfies ``classes[codes] == y``. Errors call the labels `name`. Numbers are ordered by value. An
+    ordered pandas Categorical and a polars Enum keep their order. Other labels (strings) need `classes`, all of them in
+    ascending order, because alphabetical order would silently be wrong. With `every_class` each class must occur.
 
     >>> encode_labels([5, 1, 3, 1])
     (array([1, 3, 5]), array([2, 0, 1, 0]))
@@ -44,7 +44,9 @@ def encode_labels(y: Any, classes: Any = None, *, every_class: bool = False, nam
 
 
 def encode_known_labels(y: Any, classes: Array) -> Codes:
-    """Return the codes 0..n-1 of labels of which some are missing (None, NaN and the like), -1 for those.
+    """Return the codes 0..n-1 of labels, -1 for missing labels.
+
+    Missing labels are None, NaN and similar values.
 
     Parameters
     ----------
@@ -75,7 +77,10 @@ def encode_known_labels(y: Any, classes: Array) -> Codes:
 
 
 class Scale(NamedTuple):
-    """Value of each class, (n,), and the name of their mean: "mean class", or "mean position" if classes are words."""
+    """Value of each class, (n,), and the name of their mean.
+
+    The name is "mean class", or "mean position" if classes are words.
+    """
 
     numbers: Floats
     name: str
@@ -139,7 +144,10 @@ def _check_values(class_values: Any, labels: list[Any]) -> Floats:
 
 
 def check_label_count(what: str, n_distinct: int, advice: str) -> None:
-    """Raise ValueError if a column of numbers has too many distinct values for classes."""
+    """Raise ValueError if a numeric column has too many values for classes.
+
+    Distinct values are counted.
+    """
     if n_distinct > MAX_LABELS:
         raise ValueError(f"{what} has {n_distinct} different numbers, too many for classes: {advice}.")
 
@@ -206,7 +214,9 @@ def _positions(values: Array, ordered: Array, name: str) -> Codes:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value stands for a missing one: None, NaN, NaT or pandas.NA (which cannot be compared).
+    """Return whether a value is missing: None, NaN, NaT or pandas.NA.
+
+    The value pandas.NA cannot be compared.
 
     Parameters
     ----------

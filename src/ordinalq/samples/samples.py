@@ -31,7 +31,10 @@ CHUNK_ITEMS = 2**16
 
 
 class OneHot:
-    """F (N, k * width) of k one-hot blocks per item, kept as the positions 0..width-1 of the ones, codes (N, k)."""
+    """Matrix F (N, k * width) of k one-hot blocks per item.
+
+    It is stored as codes (N, k), the positions 0..width-1 of the ones.
+    """
 
     def __init__(self, codes: Array, width: int) -> None:
         self.codes = codes
@@ -47,7 +50,9 @@ class OneHot:
         return ones
 
     def count(self, items: Array, sizes: Counts, weights: Floats | None = None) -> Array:
-        """Return the sums of F over successive samples of `items`, (B, k * width): counting is cheaper than adding.
+        """Return the sums of F over successive samples, shape (B, k * width).
+
+        Counting is faster than adding.
 
         Parameters
         ----------
@@ -70,7 +75,10 @@ class OneHot:
 
 
 class _Rows:
-    """Successive items of B samples, and what their weights make of them; see :class:`Samples`."""
+    """Successive items of B samples, with values derived from their weights.
+
+    See :class:`Samples`.
+    """
 
     items: npt.NDArray[np.integer[Any]]
     offsets: Counts
@@ -89,14 +97,35 @@ class _Rows:
         return np.diff(self.offsets)
 
     def index(self, b: int) -> npt.NDArray[np.integer[Any]]:
-        """Return the items of sample b, (sizes[b],)."""
+        """Return the items of sample b, shape (sizes[b],).
+
+        Parameters
+        ----------
+        b : int
+            Position of the sample, in 0..B-1.
+
+        Returns
+        -------
+        ndarray (sizes[b],)
+            Positions of the items in the pool.
+        """
         return self.items[self.offsets[b] : self.offsets[b + 1]]
 
     def weighted(self, weights: Weights | None) -> "Samples":
-        """Return the samples with the weights of the pool's items, in which those of weight zero are left out.
+        """Return the samples with the weights of the pool's items.
 
-        A group all of whose items have weight zero is left out, too; a sample like that is an error. Prevalences, which
-        hold without weights, are not kept.
+        Items of weight zero are left out. A group is left out if all of its items have weight zero. A sample without
+        groups raises ValueError in this case. Prevalences are left out, because they are valid only without weights.
+
+        Parameters
+        ----------
+        weights : Weights or None
+            Weights (N,) of the items of the pool. None returns the samples unchanged.
+
+        Returns
+        -------
+        Samples
+            Samples with the weights of their items.
         """
         assert isinstance(self, Samples)
         if weights is None:
@@ -125,7 +154,10 @@ class _Rows:
 
     @property
     def squared_weight(self) -> Floats:
-        """Sum of the squared weights of each sample, (B,), see :class:`ordinalq.samples.weights.Weights`."""
+        """Sum of the squared weights of each sample, shape (B,).
+
+        See :class:`ordinalq.samples.weights.Weights`.
+        """
         return self._sums(None if self.weights is None else self.weights.squares)
 
     def _sums(self, values: Floats | None) -> Floats:
@@ -136,10 +168,10 @@ class _Rows:
 
 
 class Samples(_Rows):
-    """B samples of items 0..N-1; an item may be in many samples, and several times in one.
+    """B samples of items 0..N-1.
 
-    Make them with :meth:`from_index`, :meth:`from_groups` or :meth:`whole`, or draw them with a protocol. The memory is
-    four bytes per drawn item.
+    An item may be in several samples, and several times in one. Make them with :meth:`from_index`, :meth:`from_groups`
+    or :meth:`whole`, or draw them with a protocol. The memory is four bytes per drawn item.
 
     Attributes
     ----------
@@ -218,7 +250,9 @@ class Samples(_Rows):
     def from_groups(
         cls, groups: Any, y: Any = None, *, classes: Any = None, prevalences: Any = None, missing: bool = False
     ) -> "Samples":
-        """Make one sample per distinct value of `groups`, in sorted order; ``groups_`` keeps the values.
+        """Make one sample per distinct value of `groups`, in sorted order.
+
+        The attribute ``groups_`` contains the values.
 
         Parameters
         ----------
@@ -280,7 +314,9 @@ class Samples(_Rows):
 
     @classmethod
     def stacked(cls, parts: "Sequence[Samples]") -> "Samples":
-        """Return the samples of several sets over the same pool as one, in order; with prevalences if all have them.
+        """Return the samples of several sets over the same pool as one set.
+
+        The order is kept. The result has prevalences if all sets have them.
 
         Parameters
         ----------
@@ -312,7 +348,7 @@ class Samples(_Rows):
         return f"Samples({len(self)} samples of {size} items, pool of {self.n_items})"
 
     def __getitem__(self, key: Any) -> "Samples":
-        """Return the samples that a mask (B,), a slice, an integer array or an integer chooses."""
+        """Return the samples selected by a mask (B,), slice, index array or integer."""
         chosen = np.atleast_1d(np.arange(len(self))[key])
         if len(chosen) == 0:
             raise ValueError(f"the selection must hold at least one of the {len(self)} samples, got none.")
@@ -336,7 +372,9 @@ class Samples(_Rows):
         return None if self.keys is None else self.keys.to_numpy()
 
     def chunks(self, chunk_items: int = CHUNK_ITEMS) -> Iterator[slice]:
-        """Yield slices of successive samples that hold about `chunk_items` items, and at least one sample each.
+        """Yield slices of successive samples with about `chunk_items` items each.
+
+        Each slice has at least one sample.
 
         Parameters
         ----------
@@ -356,9 +394,10 @@ class Samples(_Rows):
             start = stop
 
     def average(self, F: Any) -> Floats:
-        """Mean embedding of each sample, q_b = (1/N_b) sum_{x in sigma_b} f(x) (paper: eq. of the mean embedding).
+        """Return the mean embedding of each sample, shape (B, d).
 
-        Where there are weights the mean is a weighted one.
+        The mean is q_b = (1/N_b) sum_{x in sigma_b} f(x) (paper: eq. of the mean embedding). It is weighted if there
+        are weights.
 
         Parameters
         ----------
@@ -404,9 +443,10 @@ class Samples(_Rows):
         return Q
 
     def smoothest(self, fraction: float) -> "Samples":
-        """Keep the samples whose jaggedness xi_1 is at most the `fraction`-quantile of its distinct values.
+        """Keep the samples with the smallest jaggedness.
 
-        This is the selection of APP-OQ; the samples need prevalences.
+        Their jaggedness xi_1 is at most the `fraction`-quantile of its distinct values. This is the selection of
+        APP-OQ. The samples need prevalences.
 
         Parameters
         ----------
@@ -430,7 +470,9 @@ def class_means(
     chosen: Mask | None = None,
     weights: Weights | None = None,
 ) -> Floats:
-    """Return M (d, n), the mean of F (N, d) over the (chosen) items of each class: a class is a sample too.
+    """Return M (d, n), the mean of F (N, d) over the items of each class.
+
+    With `chosen`, only the chosen items are used. A class is treated as a sample.
 
     Parameters
     ----------
@@ -454,7 +496,9 @@ def class_means(
 
 
 def smoothest_mask(P: Floats, fraction: float) -> Mask:
-    """Return which rows of P (B, n) have xi_1 <= the `fraction`-quantile of the distinct xi_1 values, (B,).
+    """Return the mask (B,) of the rows of P (B, n) with the smallest jaggedness.
+
+    These rows have xi_1 <= the `fraction`-quantile of the distinct xi_1 values.
 
     Parameters
     ----------
@@ -474,7 +518,10 @@ def smoothest_mask(P: Floats, fraction: float) -> Mask:
 
 
 def _labelled(items: Array, sizes: Array, n_items: int, y: Any, classes: Any, prevalences: Any = None) -> Samples:
-    """Return samples of items, one sample after the other; with labels, compute the prevalences."""
+    """Return samples of items, given one sample after the other.
+
+    With labels, the prevalences are computed.
+    """
     if y is not None and prevalences is not None:
         raise ValueError("y and prevalences must not both be given. Pass y alone: the prevalences follow from it.")
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
@@ -498,7 +545,7 @@ def _labelled(items: Array, sizes: Array, n_items: int, y: Any, classes: Any, pr
 
 
 def _drawn(index: Any, n_items: int) -> tuple[Array, Counts]:
-    """Return the items of all samples, one after the other, and the sizes (B,) of the samples."""
+    """Return the items of all samples, concatenated, and the sample sizes (B,)."""
     rows = _rows(index)
     sizes = np.array([len(row) for row in rows], dtype=np.int64)
     if len(rows) == 0:

@@ -28,21 +28,28 @@ WAITING = 16
 
 
 class Scored(NamedTuple):
-    """A chunk of scored items: S (N, n), samples of them, and the row of the summary that each sample is part of."""
+    """Chunk of scored items: S (N, n), samples of them, and rows of the summary.
+
+    Each sample is a part of one row.
+    """
 
     S: npt.NDArray[np.floating[Any]]
     samples: Samples
     rows: Index
 
     def moved(self, rows: Index) -> "Scored":
-        """Return the items as part of other samples: b of sample rows[b], or of none if that is -1."""
+        """Return the items as part of other samples.
+
+        Sample b becomes part of sample rows[b], or is removed if that is -1.
+        """
         stay = rows >= 0
         return Scored(self.S, self.samples if stay.all() else self.samples[stay], rows[stay])
 
     def chosen(self, rows: Index) -> "Scored":
-        """Return the items of some samples: b is part of sample rows[b], or of none if that is -1.
+        """Return the items of some samples.
 
-        Only their scores are copied, so that the others may stay on disk.
+        Sample b becomes part of sample rows[b], or is removed if that is -1. Only the scores of the remaining items are
+        copied, so that the others can stay on disk.
         """
         kept = self.samples[rows >= 0]
         items = Samples(np.arange(len(kept.items)), kept.offsets, len(kept.items), weights=kept.weights)
@@ -134,12 +141,18 @@ class Summary:
 
     @property
     def weight(self) -> Floats:
-        """Sum of the weights of each sample, (B,); the number of its items without weights."""
+        """Sum of the weights of each sample, shape (B,).
+
+        Without weights it is the number of items.
+        """
         return self.totals["weight"]
 
     @property
     def sizes(self) -> Floats:
-        """Effective number N of items of each sample, (B,): (sum w)^2 / sum w^2, the number itself without weights."""
+        """Effective sample size N of each sample, shape (B,).
+
+        It is (sum w)^2 / sum w^2. Without weights it is the number of items.
+        """
         return np.asarray(self.weight**2 / self.totals["weight2"])
 
     @property
@@ -187,7 +200,9 @@ class Summary:
         return np.asarray(total / self.weight.reshape(-1, *(1,) * (total.ndim - 1)))
 
     def with_means(self, Q: Floats, repeat: int = 1) -> "Summary":
-        """Return `repeat` copies of the samples one after the other, with mean representations Q (repeat B, d).
+        """Return `repeat` copies of the samples with other mean representations.
+
+        The copies are concatenated. Q has shape (repeat B, d).
 
         Parameters
         ----------
@@ -229,7 +244,9 @@ class Summary:
         return _joined(self.items, len(self))
 
     def compact(self) -> "Summary":
-        """Return the summary with scores in single precision, 4 n + 8 bytes per item; estimates move by about 1e-6.
+        """Return the summary with scores in single precision.
+
+        The memory is 4 n + 8 bytes per item. Estimates change by about 1e-6.
 
         Returns
         -------
@@ -326,7 +343,9 @@ class Summary:
         return replace(self, totals=totals, items=tuple(items), exponent=exponent)
 
     def regrouped(self, rows: Index, keys: Keys) -> "Summary":
-        """Return other samples, made of these: b becomes part of sample rows[b], (B,), or of none if that is -1.
+        """Return a summary of new samples that consist of these samples.
+
+        Sample b becomes part of sample rows[b], or is removed if that is -1.
 
         Parameters
         ----------
@@ -431,10 +450,11 @@ def _are_below(numbers: Array, n: int) -> bool:
 
 
 def blocks(n_items: Counts, *, of_items: bool, groups: Codes | None = None) -> list[slice]:
-    """Return slices of successive samples that are processed together, the same on every machine.
+    """Return slices of successive samples that are processed together.
 
-    At most 2^14 samples and, for methods on items, 2^20 items, unless a single sample has more. If samples are parts of
-    groups (B,), all parts of a group are in one block, however many these are.
+    They are the same on every machine. A slice has at most 2^14 samples and, for methods on items, 2^20 items, unless a
+    single sample has more. If samples are parts of groups (B,), all parts of a group are in one block regardless of
+    their number.
 
     Parameters
     ----------
@@ -470,7 +490,10 @@ def blocks(n_items: Counts, *, of_items: bool, groups: Codes | None = None) -> l
 
 
 def gathered(parts: Iterable[Summary]) -> Summary:
-    """Return the summary of chunks that come one after the other, however many; see :func:`spilled`."""
+    """Return the summary of an iterable of chunks of any number.
+
+    See :func:`spilled`.
+    """
     waiting: list[Summary] = []
     for part in parts:
         waiting.append(part)
@@ -480,7 +503,10 @@ def gathered(parts: Iterable[Summary]) -> Summary:
 
 
 def spilled(summary: Summary) -> Summary:
-    """Return a summary with scores in a temporary file, sample by sample, if there are millions in memory."""
+    """Return a summary with scores in a temporary file if there are millions.
+
+    The file contains the scores sample by sample.
+    """
     here = [part for part in summary.items if not isinstance(part.S, np.memmap)]
     if sum(len(part.S) for part in here) <= IN_MEMORY:
         return summary
@@ -507,7 +533,7 @@ def _scored(arrays: Mapping[str, Any], i: int) -> Scored:
 
 
 def _joined(parts: Sequence[Scored], B: int) -> tuple[Floats, Samples]:
-    """Return the scores of the items of all chunks, (N, n), and the B samples of them."""
+    """Return the scores of the items of all chunks, (N, n), and the B samples."""
     # Items of all chunks one after the other, then sorted by the sample they belong to.
     starts = np.cumsum([0, *(len(part.S) for part in parts)])
     items = np.concatenate([part.samples.items + start for part, start in zip(parts, starts, strict=False)])
@@ -522,7 +548,10 @@ def _joined(parts: Sequence[Scored], B: int) -> tuple[Floats, Samples]:
 
 
 def _n_items(samples: Samples) -> Counts:
-    """Return the number of items of each sample, (B,); a row that stands for several counts as often."""
+    """Return the number of items of each sample, shape (B,).
+
+    With frequency weights a row counts several times.
+    """
     if samples.weights is None or not samples.weights.counts_items:
         return samples.sizes
     return np.rint(samples.weight).astype(np.int64)
@@ -549,7 +578,10 @@ def _united(parts: Sequence[Summary]) -> tuple[Keys | None, list[Index]]:
 
 
 def _double(S: npt.NDArray[np.floating[Any]]) -> Floats:
-    """Return scores in double precision; rows that were kept in single precision sum to one again."""
+    """Return scores in double precision.
+
+    Rows that were stored in single precision are normalized to sum to one.
+    """
     double: Floats = S.astype(np.float64, copy=False)
     return double if S.dtype == np.float64 else np.asarray(double / double.sum(axis=1, keepdims=True))
 
@@ -562,7 +594,10 @@ def _on_disk(array: Array) -> Array:
 
 
 def _arrays(path: Path) -> dict[str, Array]:
-    """Return the arrays of a file of :meth:`Summary.save`, which are not compressed, so that nothing can grow."""
+    """Return the arrays of a file of :meth:`Summary.save`.
+
+    They are not compressed, so that their size is bounded by that of the file.
+    """
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             _require(member.compress_type == zipfile.ZIP_STORED and member.file_size <= path.stat().st_size)
@@ -607,9 +642,10 @@ def _not_saved(column: Column) -> TypeError:
 
 
 def _is_compressed(message: Any) -> bool:
-    """Return whether the buffers of an Arrow message are compressed; `save` never does that, and they could grow.
+    """Return whether the buffers of an Arrow message are compressed.
 
-    The metadata are a flatbuffer, which Arrow has verified: a table is preceded by the places of its fields.
+    The method `save` never compresses them. Compressed buffers could exceed the size of the file. The metadata are a
+    flatbuffer, which Arrow has verified: a table is preceded by the offsets of its fields.
     """
     metadata = message.metadata.to_pybytes()
 

@@ -20,7 +20,10 @@ KINDS = ("survey", "frequency")
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights w >= 0 of N items, and what kind they are of, see `ordinalq.samples.weights`."""
+    """Weights w >= 0 of N items, and their type.
+
+    See `ordinalq.samples.weights`.
+    """
 
     values: Floats
     kind: str = "survey"
@@ -53,7 +56,10 @@ class Weights:
 
     @property
     def squares(self) -> Floats:
-        """Summand of each item in sum w^2, (N,): w^2, or w if a row is w items of weight one."""
+        """Contribution of each item to sum w^2, shape (N,).
+
+        It is w^2, or w if a row represents w items of weight one.
+        """
         return self.values if self.counts_items else self.values**2
 
     def take(self, rows: Any) -> "Weights":
@@ -72,7 +78,9 @@ class Weights:
         return Weights(self.values[rows], self.kind)
 
     def scaled(self) -> "Weights":
-        """Return survey weights with mean one, so that their unit does not matter; frequencies as they are.
+        """Return survey weights scaled to mean one.
+
+        Estimates do not depend on their unit then. Frequencies are unchanged.
 
         Returns
         -------
@@ -130,7 +138,9 @@ def item_counts(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
 
 
 def worth(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
-    """Return the effective number of items with each code 0..n-1, (n,): their number without weights.
+    """Return the effective number of items with each code 0..n-1, shape (n,).
+
+    Without weights it is the number of items.
 
     Parameters
     ----------
@@ -171,7 +181,10 @@ def class_shares(codes: Codes, n: int, weights: Weights | None = None) -> Floats
 
 
 def handed_on(function: Callable[..., Any], weights: Weights | None) -> dict[str, Weights]:
-    """Return weights as an argument of a method's function, which may be a custom one without weights."""
+    """Return weights as an argument of a method's function.
+
+    The result is empty if `weights` is None. TypeError is raised for a custom function without the parameter.
+    """
     if weights is None:
         return {}
     if "weights" not in inspect.signature(function).parameters:
@@ -220,7 +233,9 @@ MOST_EXPONENT = 400
 
 
 def in_usual_unit(weights: Weights | None) -> tuple[Weights | None, int]:
-    """Return survey weights of an extreme unit in units of 2^k, and k; others as they are, and 0.
+    """Return survey weights of an extreme unit in units of 2^k, and k.
+
+    Other weights are unchanged, and k is 0.
 
     Parameters
     ----------
@@ -245,7 +260,7 @@ def in_usual_unit(weights: Weights | None) -> tuple[Weights | None, int]:
 
 
 def check_squares(weight: Floats, weight2: Floats) -> None:
-    """Raise ValueError if sums of weights or of their squares are beyond what numbers can hold."""
+    """Raise ValueError if sums of weights or of their squares overflow."""
     if not (np.isfinite(weight).all() and np.isfinite(weight2).all() and (weight2 > 0).all()):
         raise ValueError("sample_weight must not be extremely small or large. Pass weights with a mean of about 1.")
 
@@ -256,10 +271,11 @@ def _exponent(values: Floats) -> int:
 
 
 def effective_counts(contents: Any, variances: Any) -> Floats:
-    """Return counts with the shares of weighted bin contents (..., d); their sum is the effective number of items.
+    """Return effective counts of weighted bin contents, shape (..., d).
 
-    contents_j (sum contents) / (sum variances): a bin's content is sum w, its variance sum w^2, and the whole histogram
-    is worth (sum w)^2 / sum w^2 items. Unweighted counts, whose variances are themselves, stay as they are.
+    They are proportional to the contents, and their sum is the effective number of items. The formula is contents_j
+    (sum contents) / (sum variances). The content of a bin is sum w, its variance is sum w^2, and the effective sample
+    size of the histogram is (sum w)^2 / sum w^2. Unweighted counts equal their variances and are unchanged.
 
     Parameters
     ----------

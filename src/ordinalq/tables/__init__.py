@@ -9,7 +9,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name on first use: model files need skops, tables scikit-learn's text features."""
+    """Load a public name on first use.
+
+    Model files need skops. Tables need the text features of scikit-learn.
+    """
     if name == "TableModel":
         from ordinalq.tables.model import TableModel
 

@@ -54,10 +54,10 @@ def together(parts: Sequence[Chunk]) -> Chunk:
 
 
 class Reading:
-    """Steps for rows: they are read, scored and summed up, see :func:`summarize_table`.
+    """Steps for rows: read, score and sum up, see :func:`summarize_table`.
 
-    `with_gaps` makes room for labels to come, if there are none; `compact` keeps scores in single precision, where a
-    method needs those of all items.
+    With `with_gaps` labels can be added later, if there are none. With `compact` scores are stored in single precision
+    if a method needs those of all items.
     """
 
     def __init__(
@@ -122,9 +122,9 @@ def _empty(summary: Summary) -> Summary:
 
 
 class Finished:
-    """A folder that keeps the chunks of blocks under a hash of all that determines them.
+    """Folder of the chunks of finished blocks under a hash of their inputs.
 
-    That is the rows, and the `identity`: the model, the columns of groups, how files are read.
+    The inputs are the rows and the `identity`: the model, the columns of groups, and the options for reading files.
     """
 
     def __init__(self, folder: Path, identity: str) -> None:
@@ -167,9 +167,10 @@ class Finished:
 
 
 def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Finished | None = None) -> Summary:
-    """Return the summary of a table of any size, with the keys as they are read by `n_jobs` processes.
+    """Return the summary of a table of any size.
 
-    Chunks of an earlier run that are `finished` are used, and those of this one kept there.
+    The table is read by `n_jobs` processes. The keys are as read. Chunks of an earlier run in `finished` are used, and
+    those of this run are stored there.
     """
     reading.check(file)
     seen: set[str] = set()
@@ -189,7 +190,10 @@ def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Fi
 
 
 def _chunk(reading: Reading, file: TableFile, block: Block, finished: Finished | None) -> tuple[Chunk, int]:
-    """Return what a block of rows gives, or has given, and how many bytes of the table are read after it."""
+    """Return the chunk of a block of rows, and the bytes of the table read so far.
+
+    The chunk is computed, or loaded from an earlier run.
+    """
     if finished is None:
         return reading.chunk(file, block), block.done
     key = finished.key(file, block)
@@ -209,10 +213,10 @@ logger = logging.getLogger("ordinalq")
 def some_rows(
     file: Table, columns: Sequence[str] | None, strata: By, max_items: int, random_state: Any
 ) -> pd.DataFrame:
-    """Return at most `max_items` rows of a table, in their order: of each group the same part, and at least one row.
+    """Return at most `max_items` rows of a table, in their order.
 
-    The groups are those of the columns `strata`. The table is read twice: to count the rows of each group, and to draw
-    them.
+    The fraction is the same for each group, with at least one row. The groups are those of the columns `strata`. The
+    table is read twice: to count the rows of each group, and to draw them.
     """
     max_items = check_integer("max_items", max_items, minimum=1)
     groups = Grouping(strata, file.format)
@@ -248,7 +252,9 @@ def some_rows(
 
 
 def shares(sizes: Counts, total: int) -> Counts:
-    """Return how many of each group to take, (B,): the same part of all but for rounding, at least one, `total` in sum.
+    """Return the number of rows to take from each group, shape (B,).
+
+    The fraction is the same for all groups except for rounding. Each number is at least one, and their sum is `total`.
 
     >>> shares(np.array([1000, 500, 3]), 30)
     array([19, 10,  1])

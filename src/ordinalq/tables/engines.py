@@ -1,8 +1,9 @@
-"""Steps that all engines share: score rows, add sums, split them into blocks, estimate blocks.
+"""Steps of all engines: score rows, add sums, split blocks, estimate blocks.
 
 An engine only moves :class:`Summary` objects between these steps. Blocks and their random numbers are those of
-:func:`ordinalq.inference.predict.estimate`, so that every engine gives what one machine gives.
-A model of groups takes two passes: sums of all blocks determine the common offset of all groups, then blocks are
+:func:`ordinalq.inference.predict.estimate`, so that every engine returns the result of a single machine.
+
+A model of groups takes two passes. Sums of all blocks determine the common offset of all groups. Then blocks are
 estimated.
 """
 
@@ -41,7 +42,10 @@ MAX_ITEMS = 10_000_000
 
 
 class Task(NamedTuple):
-    """Steps for rows and sums: sums are estimated on the workers, or returned to the caller."""
+    """Steps for rows and sums.
+
+    Sums are estimated on the workers, or returned to the caller.
+    """
 
     reading: Reading
     level: float | None
@@ -56,7 +60,10 @@ class Task(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """All groups in the order of their estimates, and the blocks of them that are estimated at once."""
+    """All groups in the order of their estimates, and their blocks.
+
+    A block is estimated at once.
+    """
 
     keys: Keys
     slices: list[slice]
@@ -89,7 +96,10 @@ def prepared(
     drift: Any = "auto",
     options: IntervalOptions | None = None,
 ) -> Task:
-    """Return the task for frames with some columns; see :meth:`ordinalq.TableModel.predict_groups`."""
+    """Return the task for frames with the given columns.
+
+    See :meth:`ordinalq.TableModel.predict_groups`.
+    """
     model = model_for(model, by)
     quantifier = fitted_quantifier(model)
     check_names(quantifier.classes_, names_of(by))
@@ -105,7 +115,10 @@ def prepared(
 
 
 def payload(task: Task) -> tuple[dict[str, str], bytes]:
-    """Return a task as it is sent to all workers, once, with the versions that made it."""
+    """Return a task in the form that is sent once to all workers.
+
+    It includes the versions that created it.
+    """
     return versions(), packed(task)
 
 
@@ -138,7 +151,10 @@ _task: Callable[[bytes], Task] = lru_cache(maxsize=2)(unpacked)
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that must be the same on all machines: models and sums are sent as Python has them."""
+    """Return the versions that must be the same on all machines.
+
+    Models and sums are sent as Python objects.
+    """
     python = ".".join(platform.python_version_tuple()[:2])
     return {"ordinalq": __version__, "scikit-learn": sklearn.__version__, "python": python}
 
@@ -171,19 +187,28 @@ def scored(task: Task, frame: pd.DataFrame) -> Chunk | None:
 
 
 def scored_block(task: Task, file: TableFile, block: Block | None) -> Chunk | None:
-    """Return what a block of a file gives, or all blocks of it where none is named; None for a file without rows."""
+    """Return the chunk of a block of a file, or of all blocks if it is None.
+
+    The result is None for a file without rows.
+    """
     these = [block] if block is not None else file.blocks(task.reading.wanted)
     parts = [task.reading.chunk(file, one) for one in these]
     return together(parts) if parts else None
 
 
 def facts(chunk: Chunk) -> Chunk:
-    """Return what the layout needs of a chunk: not the sums, but the groups and their numbers of items."""
+    """Return the groups of a chunk and their numbers of items, without the sums.
+
+    This is the information that the layout needs.
+    """
     return chunk._replace(summary=Summary(chunk.summary.n_items, {}, (), chunk.summary.keys))
 
 
 def layout(task: Task, known: Sequence[Chunk], file: Table | None = None, max_items: int = MAX_ITEMS) -> Layout:
-    """Return the blocks of all groups from the facts of all chunks; those of a file may be words for numbers."""
+    """Return the blocks of all groups from the facts of all chunks.
+
+    Groups of a file may be words that represent numbers.
+    """
     if not known:
         raise ValueError("the table has no rows.")
     whole = together(known)
@@ -226,7 +251,10 @@ def with_drift(task: Task, sums: Sequence[Any]) -> Drift | None:
 
 
 def finished(task: Task, number: int, summary: Summary, drift: Drift | None = None) -> tuple[Any, int]:
-    """Return the estimates of a block of groups with the common offset of all, or its sums; and how many failed."""
+    """Return the estimates of a block of groups, and the number of failures.
+
+    The estimates use the common offset of all groups. Sums are returned if the task requests no estimates.
+    """
     if not task.estimates:
         return summary, 0
     drift = task.drift if isinstance(task.drift, Drift) else drift

@@ -49,9 +49,10 @@ ROUNDING = 1e-9
 
 
 def judged(estimates: Mapping[str, Floats], samples: Samples, values: Floats) -> pd.DataFrame:
-    """Return means and standard deviations of the errors of several estimates (B, n), a row each.
+    """Return means and standard deviations of the errors of several estimates.
 
-    `values` (n,) are those of the classes, over which the mean class is taken.
+    Estimates have shape (B, n). There is one row for each. The mean class is computed over `values` (n,), the values of
+    the classes.
     """
     rows = []
     for name, P in estimates.items():
@@ -63,7 +64,10 @@ def judged(estimates: Mapping[str, Floats], samples: Samples, values: Floats) ->
 
 
 def judged_groups(estimates: Mapping[str, Floats], samples: Samples, found: Estimates) -> pd.DataFrame:
-    """Return the errors of several estimates of groups, the first by the model, with intervals, and its verdict."""
+    """Return the errors of several estimates of groups, and a verdict.
+
+    The first estimate is that of the model, with intervals.
+    """
     values = found.scale.numbers
     table = judged(estimates, samples, values)
     for measure in ("nmd", "mean_class"):
@@ -85,7 +89,10 @@ def judged_groups(estimates: Mapping[str, Floats], samples: Samples, found: Esti
 
 
 def sample_errors(P: Floats, samples: Samples, measure: str, values: Floats) -> Floats:
-    """Return the error of each estimate (B, n), (B,); "mean_class" is that of the mean over `values` (n,)."""
+    """Return the error of each estimate (B, n), shape (B,).
+
+    The measure "mean_class" is the error of the mean over `values` (n,).
+    """
     assert samples.prevalences is not None
     if measure != "mean_class":
         return errors(samples.prevalences, P, measure)
@@ -93,7 +100,10 @@ def sample_errors(P: Floats, samples: Samples, measure: str, values: Floats) -> 
 
 
 def _covered(found: Estimates, samples: Samples) -> tuple[float, float, float]:
-    """Return the parts of the classes and of the mean classes that intervals hold, and the mean width of the first."""
+    """Return the coverage of classes and mean classes, and the mean width.
+
+    The width is that of the intervals of the classes.
+    """
     truth, bounds = samples.prevalences, found.bounds
     assert truth is not None
     assert bounds is not None
@@ -104,9 +114,10 @@ def _covered(found: Estimates, samples: Samples) -> tuple[float, float, float]:
 
 
 def compared_with(name: str, difference: Floats, other: float = np.inf) -> dict[str, Any]:
-    """Return a paired t-test of the differences (B,) of errors: the model's minus the other's.
+    """Return a paired t-test of the differences (B,) of errors.
 
-    `other` is the mean error of the other. A difference of a tenth of it that is not significant is called uncertain.
+    The differences are the model's errors minus the other's. `other` is the mean error of the other. A difference of a
+    tenth of it that is not significant is called uncertain.
     """
     B, mean = len(difference), float(difference.mean())
     error = float(difference.std(ddof=1) / np.sqrt(B)) if B > 1 else np.nan
@@ -151,13 +162,14 @@ def evaluate_table(
     random_state: int = 0,
     **how: Any,
 ) -> pd.DataFrame:
-    """Measure the errors of a model on samples of a labelled table, next to simple estimates.
+    """Measure the errors of a model and simple estimates on a labelled table.
 
     The samples are those of :func:`scored_samples`. There is one row per estimate: name, mean and standard deviation of
-    NMD, of RNOD and of the error of the mean class over the samples. With groups, the means over items too
-    (``nmd_by_items``, ``mean_class_by_items``), and of the model how often its intervals at the level hold and how wide
-    they are (``covered``, ``mean_class_covered``, ``width``). ``attrs`` has n_samples and n_items; with groups
-    n_single, the groups of one item, paired ``comparisons`` with the others, and the ``verdict`` in one sentence.
+    NMD, of RNOD and of the error of the mean class over the samples. With groups, the means over items are included
+    (``nmd_by_items``, ``mean_class_by_items``). For the model, coverage and width of its intervals at the level are
+    included (``covered``, ``mean_class_covered``, ``width``). ``attrs`` contains n_samples and n_items. With groups it
+    contains n_single, the number of groups of one item, paired ``comparisons`` with the others, and the ``verdict`` in
+    one sentence.
     """
     model = model_for(model, by)
     quantifier = fitted_quantifier(model)
@@ -175,10 +187,10 @@ def evaluate_table(
 def compare_table(
     model: Any, file: Table, methods: Sequence[str], protocol: str = "app", *, measure: str = "nmd", **how: Any
 ) -> MethodComparison:
-    """Compare the model's method with others, on its own scores: the classifier is not fitted again.
+    """Compare the model's method with others on the scores of the model.
 
-    The methods have names in the catalog, and learn from the scores that the model keeps of its training items; all
-    else is as in :func:`evaluate_table`.
+    The classifier is not fitted again. The methods have names in the catalog, and learn from the scores that the model
+    stores of its training items. Everything else is as in :func:`evaluate_table`.
     """
     model = model_for(model, how.get("by"))
     quantifier = fitted_quantifier(model)
@@ -213,13 +225,13 @@ def scored_samples(
     skip_unlabelled: bool = False,
     random_state: int = 0,
 ) -> tuple[Floats, Samples]:
-    """Return the scores (N, n) of the labelled rows of a table, and samples of them with their prevalences.
+    """Return scores (N, n) of the labelled rows of a table, and samples of them.
 
-    The table has none of the items that the model was fitted on; `target` is the column of the labels, None that of the
-    training. Without `by`, samples are drawn: "app": distributions drawn uniformly; "app-oq:0.2": the smoothest fifth
-    of them; "npp": rows drawn at random. Where a class has fewer items than a sample needs, they are repeated, which is
-    logged. With `by`, the groups of these columns, or periods such as "date:month", are the samples. Rows without a
-    label are an error, or skipped.
+    The samples have prevalences. The table must not contain items that the model was fitted on. `target` is the column
+    of the labels. None is the column of the training table. Without `by`, samples are drawn: "app": distributions drawn
+    uniformly; "app-oq:0.2": the smoothest fifth of them; "npp": rows drawn at random. If a class has fewer items than a
+    sample needs, they are repeated, which is logged. With `by`, the groups of these columns, or periods such as
+    "date:month", are the samples. Rows without a label are an error, or skipped.
     """
     target = target or (model.target_ if isinstance(model, TableModel) else None)
     if (weight := getattr(model, "weight_", None)) is not None:
@@ -250,7 +262,7 @@ def scored_samples(
 def _labelled(
     model: Any, file: Table, target: str, by: Sequence[str], skip_unlabelled: bool
 ) -> tuple[pd.DataFrame, Array, Index]:
-    """Return the labelled rows of a table, the classes in order, and the codes of the rows."""
+    """Return the labelled rows of a table, the ordered classes, and the codes."""
     quantifier, needed = fitted_quantifier(model), list(needed_columns(model))
     columns = list(dict.fromkeys([*needed, target, *by]))
     file.require(needed, columns)
@@ -271,7 +283,10 @@ def _warn_of_training_items(quantifier: Quantifier, codes: Codes, table: str) ->
 
 
 def _estimates(quantifier: Quantifier, S: Floats, samples: Samples, found: Floats | None = None) -> dict[str, Floats]:
-    """Return the estimates of the model (B, n), unless they are given, and simple ones to compare with."""
+    """Return the estimates of the model (B, n) and simple ones for comparison.
+
+    The model's estimates are computed unless they are given.
+    """
     name = type(fitted_model(quantifier)).__name__
     estimates = {name: quantifier.predict_scores(S, samples) if found is None else found}
     if quantifier.traits.input_kind == "scores":

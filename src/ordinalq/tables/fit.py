@@ -94,10 +94,10 @@ def fit_table(
     weight_type: str = "survey",
     tidy_groups: bool = False,
 ) -> TableModel:
-    """Fit a model on a labelled table, which is read as a whole, or on some rows of a larger one.
+    """Fit a model on a labelled table, or on some rows of a larger one.
 
-    At most `max_items` rows are learned from, drawn at random: the same part of each group (without `by`, of each
-    class). The other parameters are those of :class:`TableModel` and of its `fit`.
+    The table is read as a whole. The model is fitted on at most `max_items` rows, drawn at random: the same fraction of
+    each group (without `by`, of each class). The other parameters are those of :class:`TableModel` and of its `fit`.
     """
     model = TableModel(quantifier, text=text, features=features, categories=categories, dates=dates)
     asked = model.asked_columns(target)

@@ -90,7 +90,7 @@ class GroupColumn:
         return pd.Series(values, name=self.name)
 
     def strings(self, frame: pd.DataFrame) -> bool:
-        """Return whether the column is known to have strings in some of the rows of a chunk."""
+        """Return whether the column has strings in some rows of a chunk."""
         return self._tells_strings and any(isinstance(value, str) for value in frame[self.name].dropna().unique())
 
     def typed(self, words: Column) -> Any:
@@ -109,7 +109,10 @@ class GroupColumn:
 
 
 class Grouping:
-    """The groups of rows that come in chunks, by one column or by several; without any, all rows are one."""
+    """Groups of rows that arrive in chunks, by one column or several.
+
+    Without columns, all rows are one group.
+    """
 
     def __init__(self, by: By | None, format: str = FRAME) -> None:  # noqa: A002
         self.columns = [] if by is None else [GroupColumn(one, format) for one in as_list(by)]
@@ -122,7 +125,7 @@ class Grouping:
         return [column.name for column in self.columns]
 
     def strings(self, frame: pd.DataFrame) -> tuple[bool, ...]:
-        """Return whether each column is known to have strings in some of the rows of a chunk."""
+        """Return for each column whether it has strings in some rows of a chunk."""
         return tuple(column.strings(frame) for column in self.columns)
 
     def saw(self, strings: Sequence[bool]) -> None:
@@ -137,17 +140,26 @@ class Grouping:
         return {column.name: column.read(frame) for column in self.columns}
 
     def samples(self, frame: pd.DataFrame, y: Any = None, classes: Any = None) -> Samples:
-        """Return the groups of the rows of a chunk; with labels y (N,), samples with prevalences."""
+        """Return the groups of the rows of a chunk.
+
+        With labels y (N,), the samples have prevalences.
+        """
         return Samples.from_groups(self.values(frame), y, classes=classes, missing=True)
 
     def typed(self, summary: Summary) -> Summary:
-        """Return the summary of all chunks with keys of the type that all words have, in the order of that type."""
+        """Return the summary of all chunks with typed keys, in their order.
+
+        The type is that of all words.
+        """
         assert summary.keys is not None
         order, keys = self.order(summary.keys)
         return summary.regrouped(np.argsort(order), keys)
 
     def order(self, keys: Keys) -> tuple[Index, Keys]:
-        """Return the order (B,) of keys by the type that all words have, and the keys of that type in that order."""
+        """Return the order (B,) of keys by their common type, and the typed keys.
+
+        The typed keys are in this order.
+        """
         if not self.columns:
             return np.arange(len(keys)), keys
         pairs = zip(self.columns, keys.columns, strict=True)
@@ -158,9 +170,10 @@ class Grouping:
 
 
 def spellings(keys: Keys, n_items: Any) -> Index:
-    """Return for each group the position of the largest group of the same name but for case and blanks, (B,).
+    """Return the position of the largest group of equal name for each, (B,).
 
-    Groups by several columns are the same if their names in each column are.
+    Names are equal if they differ only in case and blanks. Groups by several columns are the same if their names in
+    each column are.
     """
     largest: dict[tuple[str, ...], int] = {}
     names = zip(*(column.labels() for column in keys.columns), strict=True)
@@ -172,9 +185,9 @@ def spellings(keys: Keys, n_items: Any) -> Index:
 
 
 def tidied(keys: Keys, n_items: Any, tidy_groups: bool) -> tuple[Index, Index]:
-    """Return the new number of each group (B,), and the old numbers of the groups that are kept.
+    """Return the new number of each group (B,), and the kept old numbers.
 
-    Groups of the same name but for case and blanks are merged into the largest of them. Without `tidy_groups` every
+    Groups whose names differ only in case and blanks are merged into the largest of them. Without `tidy_groups` every
     group keeps its number, and a warning counts the groups that would be merged.
     """
     all_groups = np.arange(len(keys))
@@ -196,7 +209,10 @@ def tidied(keys: Keys, n_items: Any, tidy_groups: bool) -> tuple[Index, Index]:
 
 
 def tidied_summary(summary: Summary, tidy_groups: bool) -> Summary:
-    """Return the summary of merged groups, see :func:`tidied`; they have the name of the largest of them."""
+    """Return the summary of merged groups, see :func:`tidied`.
+
+    They have the name of the largest of them.
+    """
     assert summary.keys is not None
     rows, kept = tidied(summary.keys, summary.n_items, tidy_groups)
     return summary if len(kept) == len(rows) else summary.regrouped(rows, summary.keys[kept])
@@ -217,10 +233,10 @@ def names_of(by: By | None) -> list[str]:
 
 
 def periods(frame: pd.DataFrame, name: str, period: str, style: str = "") -> "pd.Series[Any]":
-    """Return the period that each row's date is in, as words (N,); times count in UTC.
+    """Return the period of each row's date, as words (N,).
 
-    Dates with the day before or after the month are distinguished as in training, among the rows at hand, unless the
-    style is given.
+    Times are in UTC. Without a style, the position of the day before or after the month is determined from the rows of
+    the frame, as in training.
     """
     times = dates(frame, name, style or date_style(frame, name, f"{name}:{period}:%m/%d/%Y")).dt
     words = times.strftime(PERIODS[period]).astype("string")
@@ -236,7 +252,7 @@ def _are_strings(column: "pd.Series[Any]") -> bool:
 
 
 def _values(words: Iterable[str]) -> Any:
-    """Return words as an array of the type that all of them have; None if they are words.
+    """Return words as an array of their common type, or None if they are text.
 
     >>> _values(["10", "9"]), _values(["2024-01-31"]), _values(["true", "false"]), _values(["007", "8"])
     (array([10,  9]), array([datetime.date(2024, 1, 31)], dtype=object), array([ True, False]), None)
@@ -267,7 +283,10 @@ MOSTLY = 0.5
 
 
 def check_by(by: Sequence[str], target: str) -> None:
-    """Raise an error for columns of groups that are the labels: each would have a single class."""
+    """Raise an error if a column of groups contains the labels.
+
+    Each group would have a single class.
+    """
     if target in by:
         raise ValueError(f"by must name the column of the groups, got that of the labels, {target!r}.")
 
@@ -275,10 +294,11 @@ def check_by(by: Sequence[str], target: str) -> None:
 def labelled_rows(
     frame: pd.DataFrame, target: str, classes: Sequence[Any] | None, skip_unlabelled: bool
 ) -> tuple[pd.DataFrame, Array, int, Sequence[Any] | None]:
-    """Return the rows that have a label, their labels as numbers or words, how many have none, and the classes.
+    """Return the rows that have a label, with labels and classes.
 
+    The result has the rows, their labels as numbers or words, the number of rows without a label, and the classes.
     Labels are in the column `target`. Rows without a label are an error, or skipped. The classes are in ascending
-    order; numbers and words of common scales need none.
+    order. Numbers and words of common scales need none.
     """
     words = as_words(frame[target])
     absent = {None, "", *MISSING_WORDS} - set(as_words(classes or ()))
@@ -313,7 +333,10 @@ def labelled_rows(
 
 
 def _question_strange_labels(rows: pd.DataFrame, target: str, words: Array, order: Sequence[str] | None) -> None:
-    """Raise ValueError if a label of very few rows does not fit the scale of the others."""
+    """Raise ValueError if a rare label does not fit the scale of the others.
+
+    Such a label occurs in very few rows.
+    """
     if order is not None:
         return
     counts = Counter(words.tolist())
@@ -358,7 +381,10 @@ def _fits(word: str, common: Sequence[str]) -> bool:
 
 
 def known_labels(frame: pd.DataFrame, column: str, classes: Array) -> Array:
-    """Return the labels in a column of a chunk as classes of the model (N,), None if there is none."""
+    """Return the labels in a column of a chunk as classes of the model (N,).
+
+    Rows without a label have None.
+    """
     known = dict(zip(as_words(classes), classes.tolist(), strict=True))
     words = as_words(frame[column])
     absent = {None, "", *MISSING_WORDS} - set(known)
@@ -397,7 +423,10 @@ def _label_values(rows: pd.DataFrame, target: str, classes: Sequence[Any] | None
 
 
 def parsed_classes(classes: Any, y: Array) -> Any:
-    """Return the given classes as labels of the kind of `y`, None where none are given."""
+    """Return the given classes as labels of the type of `y`, or None.
+
+    The result is None if no classes are given.
+    """
     if classes is None:
         return None
     words = as_words(classes)

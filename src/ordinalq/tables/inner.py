@@ -10,7 +10,10 @@ from ordinalq.quantifiers.base import Quantifier
 
 
 def fitted_quantifier(model: Any) -> Quantifier:
-    """Return the quantifier of a table model, a search or a pipeline that ends with one, or the model itself."""
+    """Return the quantifier of a table model, search or pipeline.
+
+    The last step of a pipeline must have one. Any other model is returned unchanged.
+    """
     if isinstance(model, Pipeline):
         model = model.steps[-1][1]
     if not isinstance(model, Quantifier) and hasattr(model, "fitted"):
@@ -21,9 +24,10 @@ def fitted_quantifier(model: Any) -> Quantifier:
 
 
 def model_for(model: Any, by: Any) -> Any:
-    """Return the model that estimates groups of rows, or the model itself if `by` is None.
+    """Return the model for groups of rows, or the model itself.
 
-    A warning is issued if it has not learned how groups differ.
+    The model itself is returned if `by` is None. A warning is issued if it has not learned the differences between
+    groups.
     """
     if by is None:
         return model

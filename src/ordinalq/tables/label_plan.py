@@ -18,9 +18,10 @@ from ordinalq.tables.predict import find_group
 
 
 class LabelPlan(NamedTuple):
-    """Numbers of rows to label in each group; `read` has the groups as in the file, to find their rows again.
+    """Numbers of rows to label in each group.
 
-    `spread` has the effect of labels that are spread over all groups; None if the method has no model of groups.
+    `read` contains the groups as in the file, to find their rows again. `spread` is the effect of labels that are
+    distributed over all groups. It is None if the method has no model of groups.
     """
 
     needed: LabelsNeeded
@@ -60,10 +61,11 @@ def plan_labels(
 
 
 class DrawnRows(NamedTuple):
-    """Rows to label, drawn at random from all rows without a label or from those of one group.
+    """Rows to label, drawn at random from rows without a label.
 
-    `spread` has the expected effect on all groups; None if rows are of one group or the method has no model of groups.
-    `group` is the name of the group; None if rows are of all groups.
+    They are drawn from all rows or from those of one group. `spread` is the expected effect on all groups. It is None
+    if rows are of one group or the method has no model of groups. `group` is the name of the group. It is None if rows
+    are of all groups.
     """
 
     rows: pd.DataFrame
@@ -86,10 +88,11 @@ def draw_rows(
     random_state: int = 0,
     **how: Any,
 ) -> DrawnRows:
-    """Draw exactly `n_rows` rows to label at random from all rows without a label, or from those of one group.
+    """Draw exactly `n_rows` rows to label at random.
 
-    The group is named as in the output, or by a part of its name that no other name has. The columns of the rows are as
-    in :func:`rows_to_label`; the other parameters are those of :func:`plan_labels`.
+    They are drawn from all rows without a label, or from those of one group. The group is named as in the output, or by
+    a part of its name that no other name has. The columns of the rows are as in :func:`rows_to_label`. The other
+    parameters are those of :func:`plan_labels`.
     """
     n_rows = check_integer("n_rows", n_rows, minimum=1)
     groups = Grouping(by, file.format)
@@ -114,11 +117,11 @@ def draw_rows(
 
 
 def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, random_state: int = 0) -> pd.DataFrame:
-    """Draw the rows to label at random within each group; the table of the plan is read twice more.
+    """Draw the rows to label at random within each group.
 
-    The rows have all their columns, after one with the line (or row, in Parquet) of the file, and
-    one with the name of the file, if there are many. A column `target` for the labels is added, empty, if the table
-    lacks it.
+    The table of the plan is read twice more. The rows have all their columns, after one with the line (or row, in
+    Parquet) of the file, and one with the name of the file, if there are several. A column `target` for the labels is
+    added, empty, if the table lacks it.
     """
     assert plan.read.keys is not None
     codes, free = _groups_of_rows(file, plan.read.keys, plan.by, plan.labels)
@@ -128,7 +131,10 @@ def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, rando
 
 
 def _rows(file: Table, chosen: Mask, target: str | None) -> pd.DataFrame:
-    """Return the chosen rows (N,) of a table with their places, and a column `target` for the labels."""
+    """Return the chosen rows (N,) of a table with their positions.
+
+    A column `target` is for the labels.
+    """
     kept, names, start = [], [], 0
     for frame in file.chunks():
         kept.append(frame[chosen[start : start + len(frame)]])
@@ -145,7 +151,10 @@ def _rows(file: Table, chosen: Mask, target: str | None) -> pd.DataFrame:
 
 
 def _groups_of_rows(file: Table, keys: Keys, by: By | None, labels: str | None) -> tuple[Index, Mask]:
-    """Return the group of each row as a position in the keys, (N,), and whether it has no label yet, (N,)."""
+    """Return the group of each row, (N,), and whether it has no label, (N,).
+
+    The group is a position in the keys.
+    """
     position = {key: row for row, key in enumerate(keys.tolist())}
     groups = Grouping(by, file.format)
     columns = list(dict.fromkeys([*groups.names, *filter(None, [labels])]))

@@ -1,4 +1,4 @@
-"""`TableModel`: columns, an encoder and a quantifier; and the quality of its classifier."""
+"""`TableModel`: columns, an encoder, a quantifier, and classifier quality."""
 
 import warnings
 from array import array
@@ -63,9 +63,9 @@ PAIRS = (1, 2)  # words, and pairs of words
 
 
 class TypedColumns(TransformerMixin, BaseEstimator):
-    """Select columns of a table in the order of training, and read them by kind, see `ordinalq.io.columns`.
+    """Select columns of a table in the order of training, and read them by kind.
 
-    ``categories_`` are those of the training table, by column.
+    See `ordinalq.io.columns`. ``categories_`` are those of the training table, by column.
     """
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
@@ -88,7 +88,10 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         return frame
 
     def transform(self, X: Any) -> pd.DataFrame:
-        """Return the typed columns of a pandas or polars frame; warn of categories that are all unknown."""
+        """Return the typed columns of a pandas or polars frame.
+
+        A warning is issued if all categories of a column are unknown.
+        """
         frame = typed(as_pandas(X), self.kinds)
         for name, known in self.categories_.items():
             words = frame[name].dropna()
@@ -109,15 +112,18 @@ BETWEEN = "\n"
 
 
 class Words(TfidfVectorizer):
-    """TF-IDF weights of words and pairs of words, counted by arrays and stored as one text.
+    """TF-IDF weights of words and word pairs, stored as one text.
 
-    Counting gives the matrix of the base class in about a third of its time. The state has one text of all terms in
-    their order: a model file has a node for each entry of a dictionary, and for 50,000 terms, writing and reading these
-    took longer than fitting the model.
+    Terms are counted by arrays, which gives the matrix of the base class in about a third of its time. The state has
+    one text of all terms in their order. A model file has a node for each entry of a dictionary, and for 50,000 terms,
+    writing and reading these took longer than fitting the model.
     """
 
     def _count_vocab(self, raw_documents: Any, fixed_vocab: bool) -> tuple[dict[str, int], Any]:
-        """Return the terms with their columns, and the counts (N, terms); overrides the base class."""
+        """Return the terms with their columns, and the counts (N, terms).
+
+        The method overrides the base class.
+        """
         whole = isinstance(self.min_df, Integral)
         if (self.ngram_range, self.analyzer, self.stop_words, self.tokenizer, whole) != (
             PAIRS,
@@ -204,7 +210,10 @@ class _Numbers(dict[str, int]):
 
 
 class _Terms(NamedTuple):
-    """Terms of a vocabulary: numbers of all words in them, columns of words, and columns of pairs by their codes."""
+    """Terms of a vocabulary: word numbers, word columns, and pair columns.
+
+    Columns of pairs are found by their codes.
+    """
 
     vocabulary: dict[str, int]
     numbers: _Numbers
@@ -235,11 +244,11 @@ class _Terms(NamedTuple):
 
 
 def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str], *, with_characters: bool = False) -> Any:
-    """Return the unfitted transformer that makes numbers of the typed columns of a training table.
+    """Return the unfitted transformer for the typed columns of a training table.
 
-    Text becomes TF-IDF weights of words and pairs of words, at most 50,000 of each column, and with `with_characters`
-    as many of 2 to 4 characters. Other columns are encoded by :func:`ordinalq.io.encoder.table_encoder`, with numbers
-    of unit variance.
+    Its output are numbers. Text becomes TF-IDF weights of words and pairs of words, at most 50,000 of each column, and
+    with `with_characters` as many of 2 to 4 characters. Other columns are encoded by
+    :func:`ordinalq.io.encoder.table_encoder`, with numbers of unit variance.
 
     Parameters
     ----------
@@ -293,12 +302,14 @@ LONGEST_SCALE = 12
 
 
 def quality(quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None = None) -> dict[str, Any] | None:
-    """Measure how good a quantifier's classifier is, fitted on items with codes and groups; None: it has none.
+    """Measure the quality of a quantifier's classifier, or return None.
 
-    accuracy, and share of the largest class: part of the items that are found, held out, and by always saying the
-    largest; distance, and that of the median class: mean absolute error in classes of both; rare: labels with fewer
-    than 30 items, and how many these are; twice: accuracy to expect with twice as many labels (None: unknown, since
-    there are too few items).
+    The classifier was fitted on items with codes and groups. The result is None if the quantifier has no classifier.
+    "accuracy" is the fraction of held-out items that are classified correctly. "largest_share" is the accuracy of
+    always predicting the largest class. "distance" is the mean absolute error of held-out items in classes.
+    "median_distance" is that of always predicting the median class. "rare" are the labels with fewer than 30 items,
+    with their counts. "twice" is the accuracy to expect with twice as many labels. It is None if there are too few
+    items.
 
     Parameters
     ----------
@@ -339,12 +350,13 @@ def quality(quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None =
 
 
 def _better_order(S: Floats, codes: Codes, names: Sequence[str]) -> list[str] | None:
-    """Return an order in which neighbours are confused more often, None if the given order is not contradicted.
+    """Return a class order that fits the confusions better, or None.
 
+    In this order neighbours are confused more often. The result is None if the given order is not contradicted.
     Confusions are held-out scores in each class over their mean, so that frequent classes do not dominate. The cost of
-    an order is the mean distance of classes that are taken for one another. The best order of each half of the items
-    is applied to the other half. The given order is contradicted if both times the best one costs much less, and is
-    itself better than orders at random.
+    an order is the mean distance of classes that are confused. The best order of each half of the items is applied to
+    the other half. The given order is contradicted if both times the best one costs much less, and is also better than
+    random orders.
 
     Parameters
     ----------
@@ -384,10 +396,11 @@ def _better_order(S: Floats, codes: Codes, names: Sequence[str]) -> list[str] | 
 def _with_twice_as_many(
     quantifier: Quantifier, X: Any, codes: Codes, groups: Codes | None, accuracy: float
 ) -> float | None:
-    """Return the accuracy to expect with twice as many labels, None if there are too few for a guess.
+    """Return the accuracy to expect with twice as many labels, or None.
 
-    One more model learns from half as many items as those of the folds. In a stack it is one of a cross-fitted member;
-    if there is none (forests), a plain logistic regression tells how much more labels bring.
+    The result is None if there are too few labels for an estimate. One more model learns from half as many items as
+    those of the folds. In a stack it is one of a cross-fitted member. If there is none (forests), a plain logistic
+    regression measures the gain of more labels.
     """
     classifier = getattr(quantifier, "classifier_", None)
     parts_of = [classifier, *getattr(classifier, "members_", ())]
@@ -411,13 +424,18 @@ def _with_twice_as_many(
 
 
 def _accuracy(model: Any, X: Any, codes: Codes, taught: Codes, judged: Codes) -> float:
-    """Return the part of the judged items whose class a model finds that was taught by others."""
+    """Return the accuracy on the judged items of a model fitted on the others.
+
+    The model is fitted on the items `taught`.
+    """
     fitted = clone(model).fit(_safe_indexing(X, taught), codes[taught])
     return float((np.asarray(fitted.predict(_safe_indexing(X, judged))) == codes[judged]).mean())
 
 
 def absent(classes: Sequence[Any]) -> list[str]:
-    """Return whole numbers that are missing in a scale of labels, from one on or in between.
+    """Return integers that are missing in a scale of labels.
+
+    They are missing between one and the first label, or between labels.
 
     >>> absent([3, 4, 5]), absent([1, 2, 4]), absent([0, 1, 2]), absent([10, 20]), absent(["a", "b"])
     (['1', '2'], ['3'], [], [], [])
@@ -462,7 +480,9 @@ def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -
 
 
 def unit(target: str | None, classes: Sequence[Any]) -> str:
-    """Return what errors are counted in: the target where it names steps of one, such as stars, or classes.
+    """Return the unit of errors: the target if it names steps of one, or classes.
+
+    Stars are such steps.
 
     >>> unit("stars", [1, 2, 3]), unit("rating", [1, 2, 3]), unit("sizes", ["S", "M", "L"])
     ('stars', 'classes', 'classes')
@@ -677,7 +697,10 @@ class TableModel(BaseEstimator):
     def _without_useless(
         self, rows: pd.DataFrame, kinds: dict[str, str], y: Any, classes: Sequence[Any] | None, groups: Codes | None
     ) -> dict[str, str]:
-        """Return the kinds of the text columns if the other columns do not lower the held-out error."""
+        """Return the kinds of the text columns if other columns do not help.
+
+        They do not help if they do not lower the held-out error.
+        """
         texts = {name: kind for name, kind in kinds.items() if kind == "text"}
         asked = {*self.categories, *(self.dates or ())}
         others = [name for name in kinds if name not in texts and name not in asked]
@@ -717,7 +740,9 @@ class TableModel(BaseEstimator):
         return self.encoder_.transform(self.columns_.transform(frame))
 
     def scores(self, frame: Any) -> Floats:
-        """Return class scores (N, n) of the rows, or features, see :meth:`ordinalq.Quantifier.scores`.
+        """Return class scores (N, n) of the rows, or features.
+
+        See :meth:`ordinalq.Quantifier.scores`.
 
         Parameters
         ----------
@@ -732,7 +757,9 @@ class TableModel(BaseEstimator):
         return np.asarray(self.fitted().scores(self.encode(frame)), dtype=np.float64)
 
     def predict(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Floats:
-        """Estimate the class distribution of all rows as one sample, (n,); weights as in :meth:`predict_groups`.
+        """Estimate the class distribution of all rows as one sample, shape (n,).
+
+        Weights are as in :meth:`predict_groups`.
 
         Parameters
         ----------
@@ -805,7 +832,9 @@ class TableModel(BaseEstimator):
         return replace(found, polars=is_polars(frame) or is_polars(by))
 
     def predict_interval(self, frame: Any, level: float = 0.95, by: Any = None, **how: Any) -> Estimates:
-        """Estimate class distributions with intervals: of all rows, or of each group, see :meth:`predict_groups`.
+        """Estimate class distributions with intervals, of all rows or of each group.
+
+        See :meth:`predict_groups`.
 
         Parameters
         ----------
@@ -827,10 +856,10 @@ class TableModel(BaseEstimator):
         return self.predict_groups(frame, by, level=check_level(level), **how)
 
     def predict_items(self, frame: Any, by: Any = None) -> Floats:
-        """Return posterior probabilities of the rows (N, n), given the estimated prevalences of their group.
+        """Return posterior probabilities of the rows, shape (N, n).
 
-        See :meth:`ordinalq.PACC.predict_items`. `by` names columns of groups without missing values, or has the
-        groups themselves; None takes all rows as one sample.
+        They are conditional on the estimated prevalences of the group of each row. See
+        :meth:`ordinalq.PACC.predict_items`. Columns of groups must not have missing values.
 
         Parameters
         ----------
@@ -851,7 +880,9 @@ class TableModel(BaseEstimator):
     def labels_needed(
         self, frame: Any, by: Any, width: float = 0.05, quantity: Any = "mean", **how: Any
     ) -> LabelsNeeded:
-        """Return the number of rows to label in each group, see :meth:`ordinalq.PACC.labels_needed`.
+        """Return the number of rows to label in each group.
+
+        See :meth:`ordinalq.PACC.labels_needed`.
 
         Parameters
         ----------
@@ -877,7 +908,9 @@ class TableModel(BaseEstimator):
         return labels_needed(model.fitted(), _summary(model, frame, by, known), width, quantity, **how)
 
     def diagnose(self, frame: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
-        """Report whether the estimate of all rows as one sample can be trusted, see :meth:`ordinalq.PACC.diagnose`.
+        """Report whether the estimate of all rows as one sample can be trusted.
+
+        See :meth:`ordinalq.PACC.diagnose`.
 
         Parameters
         ----------
@@ -915,7 +948,10 @@ class TableModel(BaseEstimator):
 
 
 def _count_texts(table: pd.DataFrame, kinds: Mapping[str, str], y: Any) -> tuple[int, int]:
-    """Return how many rows have no text, and how many repeat the text and the label of an earlier row."""
+    """Return the number of rows without text, and of repeated rows.
+
+    A repeated row has the text and the label of an earlier row.
+    """
     texts = table[[name for name, kind in kinds.items() if kind == "text"]]
     if texts.shape[1] == 0:
         return 0, 0
@@ -925,7 +961,10 @@ def _count_texts(table: pd.DataFrame, kinds: Mapping[str, str], y: Any) -> tuple
 
 
 def row_counts(model: TableModel) -> str:
-    """Return the counts of rows without label, without text, and of duplicates in one line, "" if there are none."""
+    """Return the counts of rows that are incomplete or duplicates in one line.
+
+    These are rows without label, rows without text, and duplicates. The result is "" if there are none.
+    """
     counts = (
         (model.n_skipped_, f"without {model.target_!r} (not used)"),
         (model.n_empty_, "without text"),
@@ -955,7 +994,10 @@ def _summary(
     weight_type: str = "survey",
     label_inclusion: Any = None,
 ) -> Summary:
-    """Return what the quantifier needs of groups of rows; groups, labels and weights are columns or values (N,)."""
+    """Return the summary of groups of rows that the quantifier needs.
+
+    Groups, labels and weights are columns or values (N,).
+    """
     quantifier = model.fitted()
     warn_of_weights(model, sample_weight)
     groups = _group_values(quantifier, frame, by)
@@ -990,7 +1032,10 @@ def _group_values(quantifier: Quantifier, frame: Any, by: Any) -> Any:
 
 
 def _are_names(by: Any, frame: Any) -> bool:
-    """Return whether a list names columns of groups; as long as the frame, it holds their values unless all do."""
+    """Return whether a list contains names of columns of groups.
+
+    A list as long as the frame contains values, unless all entries are names of columns.
+    """
     if not isinstance(by, list | tuple) or not all(isinstance(one, str) for one in by):
         return False
     return len(by) != len(frame) or set(names_of(by)) <= {str(name) for name in frame.columns}
@@ -1011,7 +1056,10 @@ def _check_kinds(kinds: Mapping[str, str], target: str, quantifier: Quantifier, 
 
 
 def _encoded(encoder: Any, table: Any, kinds: Mapping[str, str], name: str) -> Any:
-    """Fit the encoder and return the encoded table (N, d); the error names columns of text without words."""
+    """Fit the encoder and return the encoded table, shape (N, d).
+
+    The error names columns of text without words.
+    """
     try:
         return encoder.fit_transform(table)
     except ValueError as error:
@@ -1025,7 +1073,10 @@ def _encoded(encoder: Any, table: Any, kinds: Mapping[str, str], name: str) -> A
 
 
 def needed_columns(model: Any) -> dict[str, str]:
-    """Return the columns that a model reads, with their kinds; those of a quantifier that knows names are numbers."""
+    """Return the columns that a model reads, with their kinds.
+
+    The columns of a quantifier with feature names are numbers.
+    """
     if isinstance(model, TableModel):
         return model.kinds_
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
@@ -1035,7 +1086,7 @@ def needed_columns(model: Any) -> dict[str, str]:
 
 
 def scores_of(model: Any, frame: pd.DataFrame) -> Floats:
-    """Return what the quantifier of a model sees of a frame (N, ...): class scores, or features."""
+    """Return the class scores or features of a frame (N, ...) for a model."""
     if isinstance(model, TableModel):
         return model.scores(frame)
     # Fitted on numbers, as quantifiers without a table are.

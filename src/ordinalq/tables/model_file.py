@@ -105,7 +105,10 @@ def describe(model: Any, quantifier: Quantifier) -> ModelInfo:
 
 
 def _shown_parameters(quantifier: Quantifier) -> dict[str, str]:
-    """Return the parameters as text that depends on neither display options nor memory addresses."""
+    """Return the parameters as text.
+
+    The text depends on neither display options nor memory addresses.
+    """
     parameters = quantifier.get_params(deep=False)
     with sklearn.config_context(print_changed_only=True), np.printoptions(**PRINT_OPTIONS):
         return {name: re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)) for name, value in parameters.items()}
@@ -131,7 +134,10 @@ def plain_labels(classes: Any) -> list[Any]:
 
 
 def check_meta(meta: dict[str, Any], payload: bytes, path: Path) -> ModelInfo:
-    """Check format, versions, checksum and fields, in this order: a newer file may do everything differently."""
+    """Check format, versions, checksum and fields, in this order.
+
+    A newer file may differ in everything else.
+    """
     number = meta.get("format")
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise ValueError(f"{path}: {META} in it does not name a format of ordinalq, got {short(number)}.")
@@ -191,7 +197,10 @@ SCHEMA_OF_META: dict[str, Callable[[Any], bool]] = {
 
 
 def _check_versions(versions: dict[str, str], path: Path) -> None:
-    """Raise an error for newer versions and other major versions; warn of another minor scikit-learn."""
+    """Raise an error for newer versions and other major versions.
+
+    A warning is issued for another minor version of scikit-learn.
+    """
     for package, here in (("ordinalq", __version__), ("scikit-learn", sklearn.__version__)):
         then = _release(versions.get(package))
         now = _release(here)
@@ -302,7 +311,10 @@ def check_payload(payload: bytes) -> dict[str, Any]:
 
 
 def unpacked_size(archive: zipfile.ZipFile) -> int:
-    """Return how many bytes the members have, and what is packed inside of them once more."""
+    """Return the decompressed size of the members in bytes.
+
+    Compressed data inside the members are included.
+    """
     size = 0
     for member in archive.infolist():
         size += member.file_size
@@ -328,9 +340,10 @@ def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
 
 
 class _Nodes:
-    """Visit the tree as skops does: a node with the number of an earlier node is that node, with any content.
+    """Visit the tree as skops does.
 
-    `n_bytes` are those of all arrays, each as often as it is read.
+    A node with the number of an earlier node is that node, with any content. `n_bytes` are those of all arrays, each as
+    often as it is read.
     """
 
     def __init__(self, arrays: Mapping[str, Header]) -> None:
@@ -408,9 +421,10 @@ class _Nodes:
             raise Refused("a decision tree in it is not built like all others")
 
     def _check_tree(self, node: dict[str, Any]) -> None:
-        """Check that a decision tree has as many nodes as it says, at least one, and outputs for all its classes.
+        """Check that a decision tree has the stated number of nodes.
 
-        scikit-learn copies and follows them without looking.
+        There must be at least one, and outputs for all its classes. scikit-learn copies and follows the nodes without
+        checks.
         """
         try:
             features, classes, outputs = self._first(node["__reduce__"]["args"])["content"]
@@ -454,9 +468,10 @@ def children(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def make_canonical(schema: dict[str, Any]) -> dict[str, str]:
-    """Make the tree of a model independent of memory addresses; return the new name of each array file in use.
+    """Make the tree of a model independent of memory addresses.
 
-    Nodes and files are numbered in the order in which they are first read. A node that two others hold is written once.
+    The result has the new name of each array file in use. Nodes and files are numbered in the order in which they are
+    first read. A node that two others refer to is written once.
     """
     numbers: dict[int, int] = {}
     files: dict[str, str] = {}
@@ -507,7 +522,10 @@ MAX_JOBS = 1024
 
 
 def check_contents(model: Any) -> None:
-    """Raise an error if decision trees, sparse matrices or generators point outside of themselves."""
+    """Raise an error if trees, sparse matrices or generators are inconsistent.
+
+    Their indices must not point outside of their arrays.
+    """
     # Thing, features that its estimator checks items for, and whether it is inside of an ensemble.
     waiting: list[tuple[Any, Any, bool]] = [(model, None, False)]
     seen: set[int] = set()
@@ -544,7 +562,7 @@ def check_contents(model: Any) -> None:
 
 
 def _hands_on(estimator: Any) -> bool:
-    """Return whether an estimator gives its items to others as they are, without their looking at them."""
+    """Return whether an estimator passes its items on to others unchecked."""
     # Bagging may give a tree some of the features, and has it look at them.
     return isinstance(estimator, BaseEnsemble) and not isinstance(estimator, BaggingClassifier | BaggingRegressor)
 
@@ -573,11 +591,11 @@ def _check_outputs(estimator: Any) -> None:
 
 
 def _check_tree(tree: Any, n_features: Any) -> None:
-    """Raise an error if nodes of decision trees point to other nodes than their descendants, or to no feature.
+    """Raise an error if a tree node has an invalid child or feature.
 
-    scikit-learn follows the nodes without looking, so that those of a forged file could lead anywhere in the memory.
-    It compares new items with the `n_features_in_` of the given estimator, and not of those inside of an
-    ensemble: the number there counts, not that of the tree.
+    Children must be descendants. scikit-learn follows the nodes without checks, so that those of a forged file could
+    point anywhere in memory. It compares new items with the `n_features_in_` of the given estimator, and not of those
+    inside an ensemble. The number of the given estimator counts, not that of the tree.
     """
     if tree.node_count < 1:
         raise ValueError("a decision tree in it has no nodes")
@@ -593,9 +611,9 @@ def _check_tree(tree: Any, n_features: Any) -> None:
 
 
 def _check_boosted_tree(tree: Any, n_features: Any) -> None:
-    """Raise an error for trees of gradient boosting that point outside of themselves, as `_check_tree` does.
+    """Raise an error if a tree of gradient boosting is invalid.
 
-    Splits by category follow further tables; none of our own models has any.
+    The checks are those of `_check_tree`. Splits by category use further tables. None of our models has any.
     """
     nodes = tree.nodes
     inner = nodes["is_leaf"] == 0
@@ -612,7 +630,10 @@ def _check_boosted_tree(tree: Any, n_features: Any) -> None:
 
 
 def check_held_out(quantifier: Quantifier) -> None:
-    """Raise ValueError if held-out items do not have one score row and one class each: codes become array sizes."""
+    """Raise ValueError if held-out scores and classes do not match.
+
+    Each item has one score row and one class. Codes become array sizes.
+    """
     n_classes, held_out = len(quantifier.classes_), getattr(quantifier, "held_out_", None)
     if np.shape(quantifier.p_train_) != (n_classes,):
         raise ValueError(f"p_train_ must have {n_classes} entries, got shape {np.shape(quantifier.p_train_)}")
@@ -627,7 +648,10 @@ def check_held_out(quantifier: Quantifier) -> None:
 
 
 def _check_training_groups(quantifier: Quantifier, n_classes: int) -> None:
-    """Raise ValueError if stored training groups are not sorted, or do not have one count for each class."""
+    """Raise ValueError if stored training groups are invalid.
+
+    They must be sorted, and have one count for each class.
+    """
     hashes, counts = (vars(quantifier).get(name) for name in ("training_hashes_", "training_counts_"))
     if hashes is None and counts is None:
         return
@@ -642,7 +666,7 @@ def _check_training_groups(quantifier: Quantifier, n_classes: int) -> None:
 
 
 def _check_encoder(encoder: Any) -> None:
-    """Raise ValueError if an encoder of categories makes more columns than it has categories."""
+    """Raise ValueError if a category encoder has more columns than categories."""
     sizes = vars(encoder).get("_n_features_outs", [])
     for size, words in zip(sizes, vars(encoder).get("categories_", sizes), strict=True):
         if not isinstance(size, int | np.integer) or not 0 <= size <= len(words):
@@ -778,7 +802,9 @@ def load_model_and_info(path: str | Path, *, trusted: Sequence[str] = ()) -> tup
 
 
 def read_info(path: str | Path) -> ModelInfo:
-    """Return the description in a model file; the model is checked against its checksum, but not loaded.
+    """Return the description in a model file.
+
+    The model is compared with its checksum, but not loaded.
 
     Parameters
     ----------
@@ -822,7 +848,10 @@ class UntrustedTypesError(ValueError):
 
 
 def own_types() -> list[str]:
-    """Return the names of the types and functions beyond skops' own that a model may consist of, one by one."""
+    """Return the names of the types that a model may consist of.
+
+    They are types and functions in addition to those of skops, one by one.
+    """
     # Trees are not skops' own because a forged one can point outside of its arrays; that is looked at. A type of
     # numbers is read from the header of an empty array.
     others = [
@@ -873,7 +902,10 @@ def _packed(members: dict[str, bytes], compression: int) -> bytes:
 
 
 def _pack(model: Any, quantifier: Quantifier) -> tuple[Any, list[str]]:
-    """Return a copy in which dictionaries of the quantifier with keys that JSON lacks are lists of pairs, and which."""
+    """Return a copy of a model with dictionaries stored as lists of pairs.
+
+    These are dictionaries of the quantifier whose keys JSON does not support. Their names are returned, too.
+    """
     odd = [
         name
         for name, value in vars(quantifier).items()
@@ -941,7 +973,10 @@ def _check(payload: bytes, path: Path) -> dict[str, Any]:
 
 
 def _refuse_untrusted(payload: bytes, schema: dict[str, Any], trusted: Sequence[str], path: Path) -> list[str]:
-    """Return the types in a payload that are not skops' own; each must be ours or listed by the caller."""
+    """Return the types in a payload that skops does not trust.
+
+    Each must be a type of ordinalq or listed by the caller.
+    """
     import skops.io
 
     unchecked = {name for _, name in types_of(schema)} & set(UNCHECKED)

@@ -32,13 +32,14 @@ def summarize_table(
     tidy_groups: bool = False,
     **how: Any,
 ) -> Summary:
-    """Return what the model's quantifier needs of a table, or of each group of its rows, reading it in chunks.
+    """Return the summary of a table, or of each group of its rows.
 
-    The model is a :class:`TableModel`, or a quantifier that was fitted on a frame of numbers, whose columns the table
-    has. The values of the column `by`, or of several, are the groups. They keep their type and their order; in text
-    files they are whole numbers, numbers, dates or true and false where all of them are. Rows without a value are
-    one group, the last. "date:month" takes the months of a column of dates (or year, quarter, week, day; times
-    with a zone in UTC). None takes all rows as one group, "all".
+    The summary has all values that the quantifier of the model needs. The table is read in chunks. The model is a
+    :class:`TableModel`, or a quantifier that was fitted on a frame of numbers, whose columns the table has. The values
+    of the column `by`, or of several, are the groups. They keep their type and their order; in text files they are
+    whole numbers, numbers, dates or true and false where all of them are. Rows without a value are one group, the last.
+    "date:month" takes the months of a column of dates (or year, quarter, week, day; times with a zone in UTC). None
+    takes all rows as one group, "all".
 
     The column `labels` has labels of some rows, a random draw, and missing values; `label_inclusion` is the column
     of the probabilities with which these rows were drawn; `weight` is a column of weights of the kind `weight_type`.
@@ -56,9 +57,10 @@ def summarize_table(
 
 
 def chosen(summary: Summary, names: Sequence[str]) -> Summary:
-    """Return the summary of some groups, in the order of their names as people are shown them; "a,b" is "a, b".
+    """Return the summary of the groups with the given names, in this order.
 
-    A group is also found by a part of its name that no other name has, in any case.
+    Names are those in the output. The name "a,b" is the same as "a, b". A group is also found by a part
+    of its name that no other name has, ignoring case.
     """
     assert summary.keys is not None
     picked = np.array([find_group(summary.keys, name) for name in names])
@@ -70,7 +72,10 @@ def chosen(summary: Summary, names: Sequence[str]) -> Summary:
 
 
 def find_group(keys: Keys, name: str) -> int:
-    """Return the position of the group that a name, or a part that no other name has, stands for; "a,b" is "a, b"."""
+    """Return the position of the group with a name or unique part of a name.
+
+    The name "a,b" is the same as "a, b".
+    """
     labels = keys.labels()
     if len(keys.columns) > 1 and name not in labels:
         name = {label.replace(AND, ","): label for label in labels}.get(name, name)
@@ -125,7 +130,10 @@ class Diagnoses(NamedTuple):
 
 
 def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> Diagnoses:
-    """Report whether estimates of a summarized table can be trusted; with `groups`, also those of large groups."""
+    """Report whether estimates of a summarized table can be trusted.
+
+    With `groups`, large groups are included.
+    """
     found = {}
     if groups and summary.keys is not None:
         names = summary.keys.labels()

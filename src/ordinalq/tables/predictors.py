@@ -1,4 +1,4 @@
-"""Columns of a table that a model learns from by default, and reasons for leaving out the others."""
+"""Default columns that a model learns from, and reasons for omitting others."""
 
 import logging
 import re
@@ -62,7 +62,9 @@ MODEL: dict[str, Any] = {**NEWTON, "tol": 1e-3}
 
 
 def unused_reason(name: str, kind: str, column: "pd.Series[Any]") -> str:
-    """Return the reason for which a column is not learned from by default, "" if it is.
+    """Return the reason for not learning from a column by default, or "".
+
+    The result is "" if the column is used.
 
     Parameters
     ----------

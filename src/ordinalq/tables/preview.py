@@ -44,7 +44,7 @@ class ColumnPreview(NamedTuple):
 
     @property
     def has_order(self) -> bool:
-        """Whether the order of the values is known: they are numbers, or words of a common scale."""
+        """Whether the values have an order: numbers, or words of a common scale."""
         return self.is_numeric or known_order([word for word, _ in self.words]) is not None
 
     @property
@@ -54,7 +54,10 @@ class ColumnPreview(NamedTuple):
 
 
 class TablePreview(NamedTuple):
-    """The first rows of a table as text, its columns, and its number of rows (None: only the first were read)."""
+    """First rows of a table as text, its columns, and its number of rows.
+
+    The number is None if only the first rows were read.
+    """
 
     columns: tuple[ColumnPreview, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -66,14 +69,18 @@ class TablePreview(NamedTuple):
 
 
 def likely_group(preview: TablePreview, target: str = "") -> str:
-    """Return the column whose name suggests that it holds groups, "" if there is none."""
+    """Return the column whose name suggests groups, or ""."""
     kinds = ("category", "text", "number")
     able = [column for column in preview.columns if column.kind in kinds and column.name != target]
     return next((column.name for column in able if is_like_group(column.name)), "")
 
 
 def preview_table(file: Table, *, whole: bool = False) -> TablePreview:
-    """Look at a table; all of it, to know the values of columns that may hold the labels, or only the first chunk."""
+    """Preview a table.
+
+    With `whole`, the whole table is read to find the values of columns that may contain the labels. Otherwise only the
+    first chunk is read.
+    """
     counters: dict[str, Counter[str | None] | None] = {}
     kinds: dict[str, str] = {}
     reasons: dict[str, str] = {}
@@ -115,7 +122,10 @@ def _kind(frame: Any, name: str) -> str:
 
 
 def _counted(column: Any) -> Counter[str | None] | None:
-    """Return the count of each word, None for a missing value; empty if there are too many, or lists and objects."""
+    """Return the count of each word, with None for a missing value.
+
+    The result is None if there are too many words, or if cells are lists or objects.
+    """
     try:
         counts = column.value_counts(dropna=False, sort=False)
         if len(counts) > ENOUGH:
@@ -203,7 +213,7 @@ class ReturnedLabels:
         self._same = self._compared = 0
 
     def values(self, frame: pd.DataFrame) -> list[str | None]:
-        """Return the column of labels of a chunk (N,): new ones, and those that were there."""
+        """Return the column of labels of a chunk (N,), new and existing ones."""
         here = [label for label in frame.index.tolist() if label in self.labels]
         self._seen.update(here)
         shared = [name for name in self._rows.columns if name in frame.columns]
@@ -219,7 +229,10 @@ class ReturnedLabels:
         return [self.labels.get(label, old) for label, old in zip(frame.index.tolist(), known, strict=True)]
 
     def check(self) -> None:
-        """Raise an error for labels of another table; to be called when all chunks have been seen."""
+        """Raise an error if labels belong to another table.
+
+        The method is called when all chunks have been read.
+        """
         if self._same < AGREE * self._compared:
             raise ValueError(f"{self.name}: its rows are not those of the table: draw the rows to label again.")
         lost = self.labels.keys() - self._seen

@@ -1,4 +1,7 @@
-"""Order of common scales of words: agreement, satisfaction, frequency, quality, sizes, months, in some languages."""
+"""Order of common scales of words, in several languages.
+
+The scales are agreement, satisfaction, frequency, quality, sizes and months.
+"""
 
 import unicodedata
 from collections.abc import Iterable
@@ -76,7 +79,9 @@ SCALES = [
 
 
 def known_order(words: Iterable[str]) -> list[str] | None:
-    """Return words in the ascending order of the scale that they are from, None if they are from none.
+    """Return words in the ascending order of their common scale, or None.
+
+    The result is None if they are not from one scale.
 
     >>> known_order(["Happy", "Neutral", "VeryUnhappy", "VeryHappy", "Unhappy"])
     ['VeryUnhappy', 'Unhappy', 'Neutral', 'Happy', 'VeryHappy']

@@ -1,1 +1,4 @@
-"""Benchmarks of other authors, with their protocols and measures, next to their published figures."""
+"""Benchmarks of other authors, compared with their published figures.
+
+Protocols and measures are those of the authors.
+"""

@@ -1,4 +1,4 @@
-"""The benchmark of Castano et al. (2024): 17 data sets, next to two published tables.
+"""Benchmark of Castano et al. (2024): 17 data sets and two published tables.
 
 Each repetition holds out 30% of the items as test items. A random forest with balanced classes is tuned by the
 geometric mean of recalls and fitted to each of the n - 1 thresholds (Frank and Hall). Methods learn from its
@@ -39,7 +39,10 @@ SMALLEST = 0.05  # smallest prevalence of the first and of the last class
 
 
 class Contestant(NamedTuple):
-    """A method, and its published average scores: Castano et al., and Bunse et al. with regularized methods."""
+    """Method with its published average scores.
+
+    The scores are from Castano et al., and from Bunse et al. with regularized methods.
+    """
 
     quantifier: Quantifier
     castano: float | None = None
@@ -96,9 +99,10 @@ PROFILES = {
 
 
 class FrankHall(ClassifierMixin, BaseEstimator):
-    """One binary classifier per threshold between classes, with consistent posteriors.
+    """Binary classifiers, one per threshold, with consistent posteriors.
 
-    The probabilities of "at most class k" are made increasing from both sides, and averaged (Destercke and Yang 2014).
+    Thresholds are between neighbouring classes. The probabilities of "at most class k" are made increasing from both
+    sides, and averaged (Destercke and Yang 2014).
 
     Parameters
     ----------
@@ -136,7 +140,9 @@ class FrankHall(ClassifierMixin, BaseEstimator):
 
 
 def emd_score(P: Floats, P_hat: Floats) -> Floats:
-    """Return 1 - EMD / maxEMD, where maxEMD is the largest possible EMD for the true distribution.
+    """Return 1 - EMD / maxEMD for distributions (B, n), shape (B,).
+
+    The value maxEMD is the largest possible EMD for the true distribution.
 
     Parameters
     ----------
@@ -158,9 +164,9 @@ def emd_score(P: Floats, P_hat: Floats) -> Floats:
 
 
 def draw_bags(y: Codes, n_bags: int, rng: np.random.Generator) -> Samples:
-    """Draw samples of the size of the pool, with replacement, by the published protocol.
+    """Draw samples of the size of the pool by the published protocol.
 
-    The prevalences are spacings of n - 1 uniform points in [0.05, 0.95].
+    Items are drawn with replacement. The prevalences are spacings of n - 1 uniform points in [0.05, 0.95].
 
     Parameters
     ----------
@@ -188,7 +194,10 @@ def draw_bags(y: Codes, n_bags: int, rng: np.random.Generator) -> Samples:
 
 
 def tuned_forest(X: Floats, y: Codes, effort: Effort, seed: int, n_jobs: int) -> RandomForestClassifier:
-    """Return an unfitted random forest whose parameters have the best geometric mean of recalls in three folds."""
+    """Return an unfitted random forest with tuned parameters.
+
+    They have the best geometric mean of recalls in three folds.
+    """
     forest = RandomForestClassifier(class_weight="balanced", random_state=seed)
     grid = {"max_depth": list(effort.max_depth), "min_samples_leaf": list(effort.min_samples_leaf)}
     folds = StratifiedKFold(3, shuffle=True, random_state=seed)
@@ -265,9 +274,10 @@ def _repetition(
 
 
 def summarize(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean score of each method on each data set, their average, and the two published averages.
+    """Return the mean score of each method on each data set, and averages.
 
-    Data sets have equal weights, also with different numbers of repetitions.
+    The averages are our average over data sets and the two published ones. Data sets have equal weights, also with
+    different numbers of repetitions.
     """
     means = scores.pivot_table("score", "method", "dataset", dropna=False)
     methods = [method for method in METHODS if method in means.index]

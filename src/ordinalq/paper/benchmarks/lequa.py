@@ -1,4 +1,7 @@
-"""LeQua 2024, task T3: choose among methods on the development samples, and estimate the test samples."""
+"""LeQua 2024, task T3: method selection and estimates of the test samples.
+
+Methods are compared on the development samples.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -41,9 +44,10 @@ def estimate_test_samples(
     n_jobs: int = 1,
     random_state: int = 876,
 ) -> ChosenEstimates:
-    """Choose the method and its parameters by the mean NMD on development samples; estimate the test samples.
+    """Choose a method on development samples and estimate the test samples.
 
-    The methods share one logistic regression in ten folds.
+    The method and its parameters have the smallest mean NMD on the development samples. The methods share one logistic
+    regression in ten folds.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Benchmarks in parts: each part is computed once and stored, so that an interrupted run continues."""
+"""Benchmarks in parts, which are computed once and stored.
+
+An interrupted run can be continued.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -14,9 +17,10 @@ def run_parts(
     compute: Callable[..., Iterable[dict[str, Any]]],
     summarize: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> Iterator[tuple[Any, ...]]:
-    """Compute the parts of a benchmark, write ``scores.csv`` and ``table.csv``, and yield each finished part.
+    """Compute the parts of a benchmark and yield each finished part.
 
-    Parts that ``scores.csv`` already has are not computed again.
+    The scores are written to ``scores.csv`` and the summary to ``table.csv``. Parts that ``scores.csv`` already has are
+    not computed again.
 
     Parameters
     ----------
@@ -48,6 +52,9 @@ def run_parts(
 
 
 def _read(path: Path, keys: tuple[str, ...]) -> pd.DataFrame:
-    """Return the rows of a file; keys are text, also if all of them are numbers such as years."""
+    """Return the rows of a file, with keys as text.
+
+    A column of years would be read as numbers otherwise.
+    """
     table = pd.read_csv(path, keep_default_na=False, dtype=dict.fromkeys(keys, str))
     return table.assign(score=pd.to_numeric(table["score"]))

@@ -1,7 +1,7 @@
-"""SemEval 2016 and 2017, task 4, subtask E: the sentiment of tweets about new topics, next to published figures.
+"""SemEval 2016 and 2017, task 4, subtask E: sentiment of tweets by topic.
 
-Methods learn from tweets of the training topics. They estimate the distribution of five classes in each new topic. The
-score is the earth mover's distance, averaged over topics.
+Results are compared with published figures. Methods learn from tweets of the training topics. They estimate the
+distribution of five classes in each new topic. The score is the earth mover's distance, averaged over topics.
 """
 
 from collections.abc import Iterator
@@ -102,7 +102,10 @@ def run_semeval(
 
 
 def _part(name: str, tweets: pd.DataFrame, profile: str, n_jobs: int) -> Iterator[dict[str, Any]]:
-    """Yield the mean EMD of each method on the topics of one year, without labels and with some."""
+    """Yield the mean EMD of each method on the topics of one year.
+
+    Methods are run without labels and with some.
+    """
     more, asked = PARTS[name]
     known, new = tweets[tweets["part"].isin([*TRAINING, *more])], tweets[tweets["part"] == asked]
     vectors = TfidfVectorizer(min_df=2, sublinear_tf=True, max_features=20_000)
@@ -138,7 +141,10 @@ def _part(name: str, tweets: pd.DataFrame, profile: str, n_jobs: int) -> Iterato
 
 
 def _draw(y: Any, n_labels: int, seed: int) -> Floats | None:
-    """Return the labels of some items (N,), drawn at random, and NaN for the others; None for no labels."""
+    """Return randomly drawn labels of some items (N,), NaN for the others.
+
+    The result is None if no labels are drawn.
+    """
     if n_labels == 0:
         return None
     labels = np.full(len(y), np.nan)
@@ -154,7 +160,9 @@ def _estimate(learned: Learned, quantifier: Quantifier, samples: Samples, labels
 
 
 def summarize(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean EMD of each method and number of labels, one column per part, and the published figures.
+    """Return the mean EMD of each method and number of labels.
+
+    There is one column per part. The published figures are included.
 
     Parameters
     ----------

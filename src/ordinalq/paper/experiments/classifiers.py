@@ -51,17 +51,20 @@ SLD_MAX_ITER = 1000
 
 
 class Predictions(NamedTuple):
-    """Predictions of a classifier for N items: ``votes`` (N,) in 0..n-1, ``posteriors`` (N, n), or None if it has none.
+    """Predictions of a classifier for N items.
 
-    The vote is the classifier's own decision; for OLR-AT and OLR-IT it is the median class of the posteriors, not the
-    most probable one.
+    ``votes`` (N,) are in 0..n-1. ``posteriors`` (N, n) are None if the classifier has none. The vote is the decision of
+    the classifier. For OLR-AT and OLR-IT it is the median class of the posteriors, not the most probable one.
     """
 
     votes: Codes
     posteriors: Floats | None
 
     def represented(self, quantifier: str, n_classes: int) -> Floats | OneHot:
-        """Return f(x) of a quantifier for each item, (N, n): the votes, or the posteriors."""
+        """Return f(x) of a quantifier for each item, shape (N, n).
+
+        These are the votes or the posteriors.
+        """
         if quantifier in COUNTING:
             return OneHot(self.votes[:, None], n_classes)
         assert self.posteriors is not None
@@ -79,7 +82,10 @@ class Scored(NamedTuple):
 
 
 def classifier_units(config: Config) -> Iterator[Unit]:
-    """Yield the units of an experiment of the kind "classifiers", in the order of the classifiers and their grids."""
+    """Yield the units of an experiment of the kind "classifiers".
+
+    They are in the order of the classifiers and their grids.
+    """
     setup = Setup.of(config)
     for name, strength in CLASSIFIERS.items():
         trials = tuple(Trial(method, {}) for method in config.methods if split_pair(method)[0] == name)
@@ -95,9 +101,9 @@ def classifier_units(config: Config) -> Iterator[Unit]:
 
 
 def hold_out(y: Codes, seed: int) -> tuple[Codes, Codes]:
-    """Split items with classes y (N,) at random, each class in proportion, into 60% for training and 40% for M.
+    """Split items with classes y (N,) into 60% for training and 40% for M.
 
-    Both parts have every class; items are ascending.
+    The split is random and stratified by class. Both parts have every class. Items are ascending.
     """
     rng = np.random.default_rng(seed)
     parts: tuple[list[Codes], list[Codes]] = ([], [])
@@ -121,9 +127,9 @@ def fit_scores(
     *,
     quantifiers: Sequence[str] = QUANTIFIERS,
 ) -> Scored:
-    """Fit a classifier on L and on 60% of it, as far as the quantifiers need both, and let it score the pools.
+    """Fit a classifier on L and on 60% of it, and score the pools.
 
-    The split is that of :func:`hold_out`.
+    A fit is omitted if the quantifiers do not need it. The split is that of :func:`hold_out`.
     """
     X, y = dataset.train
     training, held_out = split
@@ -137,9 +143,10 @@ def fit_scores(
 
 
 def estimate(quantifier: str, scored: Scored, pool: str, samples: Samples) -> tuple[Floats, Mask]:
-    """Estimate the class distribution of samples of a pool by the reference's version of CC, PCC, ACC, PACC or SLD.
+    """Estimate samples of a pool by the reference's version of a quantifier.
 
-    Return P (B, n), and whether each has converged (B,), which only SLD can fail to.
+    The quantifiers are CC, PCC, ACC, PACC and SLD. The result is P (B, n), and whether each estimate has converged
+    (B,). Only SLD can fail to converge.
     """
     check_choice("quantifier", quantifier, QUANTIFIERS)
     n = len(scored.p_train)
@@ -170,10 +177,11 @@ def invert(Q: Floats, M: Floats) -> Floats:
 
 
 def sld_until_stable(S: Floats, samples: Samples, p_train: Floats) -> tuple[Floats, Mask]:
-    """SLD from p_L up to the first iteration k >= 12 with mean_i |p_i^(k) - p_i^(k-1)| < 1e-4, at most 1000.
+    """Run SLD from p_L until the mean absolute change is below 1e-4.
 
-    S (N, n) are posteriors of the pool, p_L (n,) start and divisor. Return P (B, n), and whether the change has become
-    so small (B,).
+    It stops at the first iteration k >= 12 with mean_i |p_i^(k) - p_i^(k-1)| < 1e-4, or after 1000 iterations. S (N, n)
+    are posteriors of the pool. p_L (n,) is both start and divisor. The result is P (B, n), and whether the change has
+    become small enough (B,).
     """
     objective = MixtureObjective(S / p_train, samples)
     P = np.tile(p_train, (len(samples), 1))
@@ -213,7 +221,10 @@ class ClassifierUnit(Unit):
         return [__name__]
 
     def score(self, material: Material) -> pd.DataFrame:
-        """Fit the classifier on both parts of L: one row per pool, trial and sample, or item in the case of SLD."""
+        """Fit the classifier on both parts of L and score the pools.
+
+        There is one row per pool, trial and sample, or item in the case of SLD.
+        """
         start = time.perf_counter()
         classifier = _unfitted_classifier(self)
         split = hold_out(material.dataset.train.y, self.setup.seed)
@@ -258,7 +269,10 @@ class ClassifierUnit(Unit):
 
 
 class CrossFittedUnit(ScoredUnit):
-    """One configuration of a classifier, cross-fitted, in the quantifiers of the paper's own sections."""
+    """One configuration of a classifier, cross-fitted, with several quantifiers.
+
+    The quantifiers are those of the paper's main sections.
+    """
 
     def modules(self, kind: str) -> list[str]:
         """Return this module, which imports those of all quantifiers."""
@@ -269,7 +283,10 @@ class CrossFittedUnit(ScoredUnit):
         return CrossFitted(_unfitted_classifier(self), cv=N_FOLDS, n_jobs=1, random_state=self.setup.seed)
 
     def estimate(self, material: Material, scores: pd.DataFrame | None, pool: str) -> list[Attempt]:
-        """Return the estimates of each trial: "OLR-AT-PACC" is PACC on the scores of OLR-AT."""
+        """Return the estimates of each trial.
+
+        The trial "OLR-AT-PACC" is PACC on the scores of OLR-AT.
+        """
         inner = [split_pair(trial.method)[1] for trial in self.trials]
         grids = {name: find_method(name).grid(material.n_classes, "paper") for name in inner}
         trials = tuple(Trial(name, {key: values[0] for key, values in grids[name].items()}) for name in inner)
@@ -283,7 +300,10 @@ def _unfitted_classifier(unit: Unit) -> Any:
 
 
 def _predictions(model: Any, parts: Mapping[str, Any]) -> dict[str, Predictions]:
-    """Return the votes of a fitted classifier for each part, and its posteriors if it has them."""
+    """Return the votes of a fitted classifier for each part, and its posteriors.
+
+    Posteriors are None if the classifier has none.
+    """
     found = {}
     for name, X in parts.items():
         posteriors = np.asarray(model.predict_proba(X), dtype=np.float64) if hasattr(model, "predict_proba") else None

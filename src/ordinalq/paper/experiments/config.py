@@ -1,8 +1,9 @@
-"""The configuration of an experiment, read from TOML: data set, methods, classifier grid, samples.
+"""Configuration of an experiment, read from TOML.
 
-The experiments of the paper are files in `configs/`, one per data set; own ones are files of the same form. A table
-``[quick]`` holds the changes of the profile "quick". A file can name own methods, classifiers, measures and loaders in
-modules next to it. Reading it imports them: treat an experiment file like a script.
+It has the data set, the methods, the classifier grid and the samples. The experiments of the paper are files in
+`configs/`, one per data set. User experiments are files of the same form. A table ``[quick]`` contains the changes of
+the profile "quick". A file can name custom methods, classifiers, measures and loaders in modules next to it. Reading it
+imports them: treat an experiment file like a script.
 """
 
 import importlib
@@ -41,7 +42,9 @@ STRENGTHS = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
 
 
 def split_pair(method: str) -> tuple[str, str]:
-    """Return classifier and quantifier of a method; the classifier is "" for a method that is not a pair.
+    """Return classifier and quantifier of a method.
+
+    The classifier is "" for a method that is not a pair.
 
     >>> split_pair("OLR-AT-PACC"), split_pair("PACC")
     (('OLR-AT', 'PACC'), ('', 'PACC'))
@@ -51,7 +54,9 @@ def split_pair(method: str) -> tuple[str, str]:
 
 
 def classifier_grid(name: str) -> dict[str, list[Any]]:
-    """Return the paper's values of each parameter of a classifier; "none" stands for None.
+    """Return the paper's values of each parameter of a classifier.
+
+    The text "none" represents None.
 
     >>> classifier_grid("ORidge")["normalize"]
     [False, True]
@@ -94,7 +99,10 @@ A = {str: "text", int: "a whole number", list: "a list", dict: "a table"}
 
 @dataclass(frozen=True)
 class Config:
-    """An experiment: the paper's main one, its comparison of ordinal classifiers, or several together."""
+    """Experiment configuration.
+
+    It is the paper's main experiment, its comparison of ordinal classifiers, or several together.
+    """
 
     name: str  # of the file
     source: str  # the name or the path by which it was asked for
@@ -145,7 +153,10 @@ def make_importable(folder: str) -> None:
 
 
 def config_folder() -> Path:
-    """Return the folder with the paper's experiments: inside an installed package, or at the top of a checkout."""
+    """Return the folder with the paper's experiments.
+
+    It is inside an installed package, or at the top of a checkout.
+    """
     here = Path(__file__).parent
     installed = here / "configs"
     return installed if installed.is_dir() else here.parents[3] / "configs"
@@ -270,20 +281,20 @@ class _Reader:
         )
 
     def _methods(self, kind: str, content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], dict[str, str]]:
-        """Return the class of each method that can be named, the chosen names, and the paths of outside methods.
+        """Return the classes of all methods, the chosen names, and external paths.
 
-        Pairs of a classifier and a quantifier have no class.
+        The paths are those of methods outside the package. Pairs of a classifier and a quantifier have no class.
         """
         if kind == "classifiers":
             names = list(METHODS)
             return dict.fromkeys(names), self._names("methods", content.get("methods", names), names), {}
         known = known_methods()
         classes: dict[str, Any] = {name: entry.cls for name, entry in known.items()}
-        printed = [name for name, entry in known.items() if entry.group != BEYOND]
+        in_paper = [name for name, entry in known.items() if entry.group != BEYOND]
         outside: dict[str, str] = {}
         named = []
-        shorthands = {"catalog": printed, "beyond": [name for name in known if name not in printed]}
-        given = content.get("methods", printed)
+        shorthands = {"catalog": in_paper, "beyond": [name for name in known if name not in in_paper]}
+        given = content.get("methods", in_paper)
         for value in (
             name for one in given for name in (shorthands.get(one, [one]) if isinstance(one, str) else [one])
         ):
@@ -386,7 +397,10 @@ class _Reader:
         return dict(grids)
 
     def _grid(self, where: str, grid: Any, owner: Any) -> None:
-        """Raise an error if a value is not a grid of parameters of the given class, if that is known."""
+        """Raise an error if a value is not a parameter grid of the given class.
+
+        Parameter names are checked if the class is available.
+        """
         if not isinstance(grid, dict):
             table, _, key = where.rpartition(".")
             raise self._error(key, f"must be a table of lists of values, got {grid!r}", table)
@@ -438,7 +452,10 @@ class _Reader:
         return ValueError(_sentence(f"{self.path}{f', line {line}' if line else ''}: {key} {what}"))
 
     def _line(self, wanted: str) -> int | None:
-        """Return the number of the line that holds a key, by its path, such as "quick.samples.n_test"."""
+        """Return the number of the line with a key, or None.
+
+        The key is given by its path, such as "quick.samples.n_test".
+        """
         header = ""
         for number, line in enumerate(self.text.splitlines(), 1):
             if found := re.match(r"\s*\[+([^\]]+)\]", line):
@@ -472,7 +489,10 @@ def _inline(path: str, text: str) -> bool:
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` with the changes, table by table; a grid is replaced as a whole parameter by parameter."""
+    """Return `base` with the changes, table by table.
+
+    Each parameter of a grid is replaced as a whole.
+    """
     result = dict(base)
     for key, value in changes.items():
         old = result.get(key)

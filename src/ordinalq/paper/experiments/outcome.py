@@ -78,7 +78,7 @@ class Outcome:
         return {name: found[name] for name in self.methods if name in found}
 
     def distributions(self, method: str, protocol: str, measure: str) -> tuple[Floats, Floats]:
-        """Return the estimates and the true distributions of the test samples, each (B, n)."""
+        """Return estimates and true distributions of the test samples, each (B, n)."""
         return read_prevalences(rows_of(self.estimates, method, protocol, measure)), self.true_distributions(protocol)
 
     def true_distributions(self, protocol: str) -> Floats:
@@ -86,7 +86,10 @@ class Outcome:
         return read_prevalences(self.truth[self.truth["protocol"] == protocol])
 
     def save(self, store: Store) -> None:
-        """Write the outcome into the folder of its experiment; it counts as unfinished until all files are written."""
+        """Write the outcome into the folder of its experiment.
+
+        The outcome is unfinished until all files are written.
+        """
         beginning = {"format": FORMAT, "experiment": self.about["experiment"]}
         store.write(store.folder / MARK, to_json(beginning).encode())
         for name in TABLES:
@@ -107,7 +110,10 @@ def prevalence_columns(P: Floats, prefix: str = "p") -> dict[str, Floats]:
 
 
 def read_prevalences(table: pd.DataFrame) -> Floats:
-    """Return the columns ``p_1``..``p_n`` of a table, (B, n), in the order of the samples."""
+    """Return the columns ``p_1``..``p_n`` of a table, shape (B, n).
+
+    Rows are in the order of the samples.
+    """
     columns = [name for name in table.columns if name.startswith("p_")]
     return np.asarray(table.sort_values("sample")[columns], dtype=np.float64)
 

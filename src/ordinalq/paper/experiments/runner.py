@@ -1,8 +1,8 @@
-"""Run an experiment: all configurations on validation samples, the selected ones on test samples.
+"""Run an experiment on validation samples and then on test samples.
 
-The results of a unit are stored before anything depends on them, so that a killed run can be continued. Units do not
-depend on each other, so that the number of workers does not matter. The module also has the workers and the progress
-of a run.
+All configurations are run on validation samples, the selected ones on test samples. The results of a unit are stored
+before anything depends on them, so that a killed run can be continued. Units do not depend on each other, so that the
+number of workers does not matter. The module also has the workers and the progress of a run.
 """
 
 import ast
@@ -56,9 +56,10 @@ Workers = Callable[[Iterable[Any]], Iterable[Any]]
 
 @contextmanager
 def parallel(backend: str, n_jobs: int) -> Iterator[Workers]:
-    """Yield a function that runs delayed calls in `n_jobs` workers and yields results in the order in which they end.
+    """Yield a function that runs delayed calls in `n_jobs` workers.
 
-    An unknown backend, or a number of workers that makes no sense, is a ValueError.
+    The function yields results in the order in which they finish. An unknown backend, or an invalid number of workers,
+    raises ValueError.
     """
     n_processes = n_workers(n_jobs)
     known = sorted({*BACKENDS, *EXTERNAL_BACKENDS, "ray", "spark"})
@@ -184,7 +185,7 @@ def run(
     progress: Progress | None = None,
     finish: Callable[[Outcome], Any] | None = None,
 ) -> Outcome:
-    """Run a single experiment, or continue an interrupted one, and return the outcome.
+    """Run or continue a single experiment and return the outcome.
 
     Parameters
     ----------
@@ -230,7 +231,10 @@ def identity(config: Config) -> dict[str, Any]:
 
 
 def select(validation: pd.DataFrame) -> pd.DataFrame:
-    """Return the row of the smallest error for each method, protocol and measure; ties: the first."""
+    """Return the row of the smallest error for each method, protocol and measure.
+
+    Of ties, the first row is returned.
+    """
     usable = validation[np.isfinite(validation["error"])]
     if usable.empty:
         raise ValueError(f"every configuration failed, the first with {validation['message'].iloc[0]}")
@@ -263,7 +267,10 @@ class _Run:
         return pd.concat([self._part(unit, "validation") for unit in self.units], ignore_index=True)
 
     def test(self, selected: pd.DataFrame) -> pd.DataFrame:
-        """Return the estimates of the selected configurations on the test samples, one row per sample."""
+        """Return estimates of the selected configurations on the test samples.
+
+        There is one row per sample.
+        """
         jobs, tested = [], []
         for unit in self.units:
             mine = selected[selected["classifier"] == to_json(unit.classifier)]
@@ -395,9 +402,10 @@ def command(config: Config, folder: Path, data: str | Path | None) -> str:
 
 
 def source_hash(path: str, folder: str = "") -> str:
-    """Return a hash of the source of an own object: if it changes, results are computed again.
+    """Return a hash of the source of a custom object.
 
-    Modules of the `folder` of the experiment file that it imports count, too.
+    If it changes, results are computed again. Modules of the `folder` of the experiment file that it imports are
+    included.
     """
     modules = (inspect.getmodule(import_object(path)), sys.modules[path.partition(":")[0]])
     left = [Path(file) for module in modules if (file := getattr(module, "__file__", None))]
@@ -424,9 +432,9 @@ def _imported_files(file: Path, folder: Path) -> list[Path]:
 
 
 def _alone(number: int, job: Any, folder: str) -> Any:
-    """Run a job with one thread, so that rounding does not depend on the number of jobs.
+    """Run a job with one thread.
 
-    Modules of the `folder` of the experiment file can be imported.
+    Rounding does not depend on the number of jobs then. Modules of the `folder` of the experiment file can be imported.
     """
     make_importable(folder)
     function, args, kwargs = job

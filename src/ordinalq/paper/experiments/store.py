@@ -1,8 +1,9 @@
-"""The store of an experiment: one Parquet file per finished unit of work, in a folder that one run has at a time.
+"""Store of an experiment: one Parquet file per finished unit of work.
 
-A part is named ``KIND-KEY-DIGEST.parquet``. KEY is a hash of everything that determines the content, so that a part
-answers "has this been computed?"; DIGEST is a hash of the bytes, so that damage is seen. A part is written under a
-temporary name and renamed, so that it is there as a whole or not at all, whenever the run is killed.
+The store is a folder that one run uses at a time. A part is named ``KIND-KEY-DIGEST.parquet``. KEY is a hash of
+everything that determines the content, so that a computed part can be found. DIGEST is a hash of the bytes, so that
+damage is detected. A part is written under a temporary name and renamed, so that it is either complete or absent,
+whenever the run is killed.
 """
 
 import ast
@@ -42,7 +43,9 @@ ROOT = Path(__file__).parents[2]  # folder of the package
 
 
 class Store:
-    """The folder of one experiment; use as ``with open_store(folder, identity) as store``.
+    """Folder of one experiment.
+
+    Use it as ``with open_store(folder, identity) as store``.
 
     Attributes
     ----------
@@ -61,7 +64,10 @@ class Store:
         return self.folder / "results"
 
     def get(self, kind: str, key: str) -> pd.DataFrame | None:
-        """Return a part; None if it does not exist or is damaged. A damaged part is removed and reported."""
+        """Return a part, or None if it does not exist or is damaged.
+
+        A damaged part is removed and reported.
+        """
         for path in sorted(self.results.glob(f"{kind}-{key}-*.parquet")):
             content = path.read_bytes()
             if path.stem.rpartition("-")[2] == digest(content):
@@ -99,7 +105,10 @@ class Store:
             raise
 
     def identify(self, more: Mapping[str, Any]) -> None:
-        """Add to the identity of the experiment; raise ValueError if the folder has another one."""
+        """Add to the identity of the experiment.
+
+        Raise ValueError if the folder has another identity.
+        """
         old = _mark(self.folder)
         if any(name in old["experiment"] and old["experiment"][name] != value for name, value in more.items()):
             raise FileExistsError(
@@ -111,10 +120,10 @@ class Store:
 
 @contextmanager
 def open_store(folder: str | Path, identity: Mapping[str, Any]) -> Iterator[Store]:
-    """Lock the folder of an experiment, make it if it is absent, and return its store.
+    """Lock the folder of an experiment, creating it if absent, and yield its store.
 
-    The folder is absent, empty, or of an earlier run of the same experiment, as its identity says. One that was made
-    and got no results before an error is removed again.
+    The folder must be absent, empty, or from an earlier run with the same identity. A new folder is removed again if an
+    error occurs before it has results.
     """
     folder = Path(folder)
     check_folder(folder, identity)
@@ -144,7 +153,10 @@ def open_store(folder: str | Path, identity: Mapping[str, Any]) -> Iterator[Stor
 
 
 def check_folder(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Raise an error unless the folder is writable and contains only an earlier run of the experiment."""
+    """Raise an error unless the folder can be used for the experiment.
+
+    It must be writable and contain only an earlier run of the experiment.
+    """
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} must be a folder, but it is a file.")
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -165,7 +177,10 @@ def check_folder(folder: Path, identity: Mapping[str, Any]) -> None:
 
 
 def read_mark(folder: Path) -> dict[str, Any]:
-    """Return the description of an experiment; errors of files, JSON and keys are those of Python."""
+    """Return the description of an experiment.
+
+    Errors of files, JSON and keys are those of Python.
+    """
     found = json.loads((folder / MARK).read_text(encoding="utf-8"))
     if found["format"] != FORMAT:
         raise ValueError(f"its format is {found['format']!r}")
@@ -198,9 +213,9 @@ def versions() -> dict[str, str]:
 
 
 def code_hash(modules: Iterable[str], alone: Iterable[str] = ()) -> str:
-    """Return a hash of the source of modules of the package and of all that they import from it.
+    """Return a hash of the source of modules and of all their imports.
 
-    Modules in `alone` count without their imports.
+    Only modules and imports of the package count. Modules in `alone` count without their imports.
     """
     found: set[str] = set()
     left = list(modules)

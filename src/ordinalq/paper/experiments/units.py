@@ -1,8 +1,9 @@
-"""The material of an experiment, and its units of work: trials that are fitted and scored together.
+"""Material of an experiment, and its units of work.
 
-A unit belongs to one classifier configuration. The classifier is fitted once, and its scores serve all methods and all
-their parameters. Methods on features, such as HDx, and methods that fit their own classifiers, such as OQT, are
-separate units. Units do not depend on each other, and each is deterministic.
+A unit consists of trials that are fitted and scored together. It belongs to one classifier configuration. The
+classifier is fitted once, and its scores are used by all methods with all their parameters. Methods on features, such
+as HDx, and methods that fit their classifiers themselves, such as OQT, are separate units. Units do not depend on each
+other, and each is deterministic.
 """
 
 import inspect
@@ -120,7 +121,10 @@ def _drawn(dataset: Dataset, about: Mapping[str, Any], pool: str) -> Samples:
 
 
 def _vectors(given: Any) -> Any:
-    """Return distributions (k, n): given ones, or those of a file of numbers without a header."""
+    """Return distributions (k, n), given or read from a file.
+
+    A file has numbers without a header.
+    """
     if not isinstance(given, str):
         return given
     table = pd.read_csv(given, sep=None, engine="python", header=None)
@@ -164,7 +168,10 @@ COMPUTING = ("ordinalq.classifiers.registry", "ordinalq.model_selection.engine",
 
 
 class Trial(NamedTuple):
-    """A method with its parameters, and the path of its class if it is not in the catalog."""
+    """Method with its parameters.
+
+    It has the path of its class if that is not in the catalog.
+    """
 
     method: str
     parameters: dict[str, Any]
@@ -215,7 +222,10 @@ class Setup:
 
 
 def own_classifier(path: str, parameters: Mapping[str, Any], seed: int) -> Any:
-    """Return an unfitted classifier of the class "module:Class", with the seed if it has a random_state."""
+    """Return an unfitted classifier of the class "module:Class".
+
+    The seed is passed if it has a random_state.
+    """
     cls = import_object(path)
     given = {key: None if value == "none" else value for key, value in parameters.items()}
     random = {"random_state": seed} if "random_state" in inspect.signature(cls).parameters else {}
@@ -261,9 +271,10 @@ class Unit(ABC):
         """Return the estimates of each trial on the samples of a pool."""
 
     def validate(self, material: Material, scores: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
-        """Return the parts of `kinds`: how good the trials are on the validation samples, and what was made for that.
+        """Return the parts of `kinds`: validation results and intermediate data.
 
-        The scores are those that `score` has made in an earlier run, if there was one.
+        The results are the errors of the trials on the validation samples. The scores are those that `score` returned
+        in an earlier run, if there was one.
         """
         scores = self.score(material) if scores is None else scores
         parts = {} if scores is None else {"scores": scores}
@@ -316,7 +327,10 @@ class ScoredUnit(Unit):
         return self.setup.classifier(self.classifier)
 
     def score(self, material: Material) -> pd.DataFrame:
-        """Fit the classifier and score all items: the training items out-of-sample, and the pools."""
+        """Fit the classifier and score all items.
+
+        The training items are scored out-of-sample. The items of the pools are scored, too.
+        """
         pools = material.pools
         if self.setup.in_sample:
             pools["in_sample"] = material.dataset.train.X
@@ -355,7 +369,10 @@ class FeatureUnit(Unit):
 
 
 class ItemUnit(Unit):
-    """A method that fits classifiers on the items, such as OQT; it scores both pools in one unit."""
+    """Method that fits classifiers on the items, such as OQT.
+
+    It scores both pools in one unit.
+    """
 
     kinds = ("validation", "estimates")
 
@@ -372,7 +389,10 @@ class ItemUnit(Unit):
         }
 
     def _both(self, material: Material) -> dict[str, list[Attempt]]:
-        """Return the estimates of the trial on both pools; the time for fitting is a part of theirs."""
+        """Return the estimates of the trial on both pools.
+
+        Their time includes that for fitting.
+        """
         (trial,) = self.trials
         quantifier = trial.quantifier(classifier=self.setup.classifier(self.classifier), n_jobs=1)
         learned = learn(quantifier, material.training, material.pools)

@@ -1,4 +1,7 @@
-"""Tables, significance, figures and one page per run, from what an experiment has found."""
+"""Tables, significance tests, figures and reports of experiments.
+
+There is one HTML report per run.
+"""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -35,7 +38,9 @@ def write_report(outcome: Outcome, folder: str | Path) -> Path:
 
 
 def write_summary(outcomes: Iterable[Outcome], folder: str | Path) -> Path:
-    """Write a report that compares several experiments: errors side by side, ranks over data sets.
+    """Write a report that compares several experiments.
+
+    It has the errors side by side, and ranks over data sets.
 
     Parameters
     ----------

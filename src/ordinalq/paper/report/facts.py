@@ -1,4 +1,7 @@
-"""Values of an outcome for tables, figures and the report: names, errors, selected configurations, failures."""
+"""Values of an outcome for tables, figures and the report.
+
+These are names, errors, selected configurations and failures.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +38,9 @@ def display_name(method: str) -> str:
 
 
 def group_of(method: str) -> str:
-    """Return the group of a method: that of the catalog, or the classifier of "CLASSIFIER-QUANTIFIER".
+    """Return the group of a method.
+
+    It is the group in the catalog, or the classifier of "CLASSIFIER-QUANTIFIER".
 
     >>> group_of("OPACC"), group_of("OLR-AT-CC"), group_of("MyMethod")
     ('new ordinal', 'OLR-AT', 'beyond the paper')
@@ -66,7 +71,10 @@ def results(outcome: Outcome, protocol: str, measure: str) -> dict[str, Floats]:
 
 
 def published_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, dict[str, Any]]:
-    """Return the published mean, std and boldface of each method that has them, for the data set of the run."""
+    """Return the published mean, std and boldface of each method.
+
+    They are for the data set of the run. Methods without published values are left out.
+    """
     cells: dict[str, Any] = {}
     data = outcome.about["experiment"].get("paper")
     if not compares_classifiers(outcome):
@@ -82,18 +90,27 @@ def published_cells(outcome: Outcome, protocol: str, measure: str) -> dict[str, 
 
 
 def best_of(errors: Mapping[str, Floats], methods: Iterable[str] | None = None) -> str:
-    """Return the method of the smallest mean error, among `methods` if they are given."""
+    """Return the method of the smallest mean error.
+
+    Only `methods` are considered if they are given.
+    """
     return min(errors if methods is None else methods, key=lambda method: float(np.mean(errors[method])))
 
 
 def competing(methods: Iterable[str]) -> list[str]:
-    """Return the methods that compete for the best: the paper's, or all of them if none is the paper's."""
+    """Return the methods that compete for the best.
+
+    These are the methods of the paper, or all methods if none is from the paper.
+    """
     methods = list(methods)
     return [method for method in methods if group_of(method) != BEYOND] or methods
 
 
 def p_values(errors: Mapping[str, Floats]) -> dict[str, float]:
-    """Return the p-value of each method against the best of those that compete; 1 for itself, and for what beats it."""
+    """Return the p-value of each method against the best competing method.
+
+    The p-value is 1 for the best method, and for methods with a smaller error.
+    """
     if not errors:
         return {}
     inside = competing(errors)
@@ -111,15 +128,16 @@ def bold_notes(outcomes: Iterable[Outcome]) -> list[str]:
 
 
 def cell_facts(outcome: Outcome, protocol: str, measure: str, methods: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield everything that is known about the cell of each method, in a column of methods that are compared.
+    """Yield all values for the cell of each method in a column.
 
-    The standard deviation has the divisor B - 1. What is not known, such as that of a single error, is NaN or empty.
+    The methods of a column are compared with each other. The standard deviation has the divisor B - 1. Values that are
+    not available, such as that of a single error, are NaN or empty.
     """
     methods = list(methods)
     errors = {method: found for method, found in results(outcome, protocol, measure).items() if method in methods}
-    against_best, printed, counts = p_values(errors), published_cells(outcome, protocol, measure), unconverged(outcome)
+    against_best, cells, counts = p_values(errors), published_cells(outcome, protocol, measure), unconverged(outcome)
     for method in methods:
-        column, paper = errors.get(method), printed.get(method, {})
+        column, paper = errors.get(method), cells.get(method, {})
         mean, std = (np.nan, np.nan) if column is None else mean_and_std(column)
         chosen = selected(outcome, method, protocol, measure)
         yield {
@@ -142,7 +160,10 @@ def cell_facts(outcome: Outcome, protocol: str, measure: str, methods: Iterable[
 
 
 def selected(outcome: Outcome, method: str, protocol: str, measure: str) -> dict[str, Any]:
-    """Return the row of the selected configuration, its JSON on one line; nothing where all of them failed."""
+    """Return the row of the selected configuration, with its JSON on one line.
+
+    The result is empty if all configurations failed.
+    """
     rows = rows_of(outcome.selected, method, protocol, measure)
     if rows.empty:
         return {"classifier": "", "parameters": ""}
@@ -151,7 +172,10 @@ def selected(outcome: Outcome, method: str, protocol: str, measure: str) -> dict
 
 
 def unconverged(outcome: Outcome) -> dict[tuple[str, str, str], int]:
-    """Count the test samples that did not converge: (method, protocol, measure) -> number, if there are any."""
+    """Return the number of test samples that did not converge.
+
+    The keys are (method, protocol, measure). Numbers of zero are left out.
+    """
     rows = outcome.estimates[~outcome.estimates["converged"].astype(bool)]
     return {key: int(count) for key, count in rows.groupby(KEYS).size().items()}  # type: ignore[misc]
 

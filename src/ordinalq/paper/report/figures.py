@@ -57,7 +57,7 @@ PAPER_GROUPS = ("non-ordinal", "ordinal", "new ordinal")
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure: name of its files, title, caption, content as SVG and PNG, and its place in the report.
+    """Figure of a report: file name, title, caption, SVG and PNG, position.
 
     It is in a ``section`` of the report, ``after_table`` if that is given. Plots of the same ``fold`` are shown when
     that is opened.
@@ -92,7 +92,10 @@ class Plot:
 
 @contextmanager
 def sheet(width: float, height: float, *, constrained: bool = True) -> Iterator[tuple["Figure", Callable[..., Plot]]]:
-    """Give an empty figure, width and height in inches, and the function that makes a Plot of it."""
+    """Yield an empty figure and the function that makes a Plot of it.
+
+    Width and height are in inches.
+    """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -133,7 +136,10 @@ LOOK = {HOLDS: (BLUE, "o"), FAILS: (VERMILION, "s"), OPEN: (SOFT, "D")}
 
 
 def claim_plot(outcome: Outcome, measure: str) -> Plot | None:
-    """Draw the two errors of each pair as dots on a line, a panel per protocol, coloured by what the test says."""
+    """Draw the two errors of each pair as dots on a line.
+
+    There is one panel per protocol. Colours show the result of the test.
+    """
     facts = claim_facts(outcome)
     facts = facts[(facts["measure"] == measure) & (facts["result"] != "")]
     if facts.empty:
@@ -163,7 +169,10 @@ def claim_plot(outcome: Outcome, measure: str) -> Plot | None:
 
 
 def _row_panels(figure: "Figure", protocols: Iterable[str], rows: Sequence[str], measure: str) -> Iterator[Any]:
-    """Yield the axes of each protocol, side by side, with the same named rows; then label them."""
+    """Yield the axes of each protocol, side by side, and label them.
+
+    All axes have the same named rows.
+    """
     protocols = list(protocols)
     panels = figure.subplots(1, len(protocols), sharey=True, squeeze=False)[0]
     for axes, protocol in zip(panels, protocols, strict=True):
@@ -260,7 +269,10 @@ def _draw_axis(axes: "Axes", k: int, difference: float, subtitle: str) -> None:
 
 
 def _draw_method(axes: "Axes", method: str, rank: float, level: float, look: Look, unit: float, left: bool) -> None:
-    """Draw a method at its rank, and a line to its name at the left or right; `unit` is a small step."""
+    """Draw a method at its rank, and a line to its name at the left or right.
+
+    `unit` is a small step.
+    """
     color, marker, _ = look
     side = -1 if left else 1
     edge = (axes.get_xlim()[0] if left else axes.get_xlim()[1]) + side * 2 * unit
@@ -283,7 +295,10 @@ FOLD = "The paper's example distributions, and how smooth real ones are"
 
 @cache
 def paper_plots() -> tuple[Plot, ...]:
-    """Draw the example distributions of the paper, and the real ones it shows, with their jaggedness."""
+    """Draw the example and real distributions of the paper.
+
+    Their jaggedness is included.
+    """
     found = {name.partition("_")[0]: p for name, p in reversed(published.example_distributions().items())}
     examples = {f"{SIGMA}{SUBSCRIPTS[i]}": found[f"sigma{i}"] for i in range(1, 6)}
     smooth_and_jagged = _bars_plot(
@@ -328,9 +343,10 @@ def _bars_plot(
     orders: Sequence[int] = (1,),
     across: int = 3,
 ) -> Plot:
-    """Draw distributions, `across` of them on one axis, because a panel for each would take seconds.
+    """Draw distributions, `across` of them on one axis.
 
-    With several orders of jaggedness, the nearest polynomials of degree 0, 1 and 2 are drawn over each distribution.
+    A panel for each would take seconds. With several orders of jaggedness, the nearest polynomials of degree 0, 1 and 2
+    are drawn over each distribution.
     """
     across = min(across, len(distributions))
     labels, P = list(distributions), list(distributions.values())
@@ -365,7 +381,7 @@ def _bars_plot(
 
 
 def jaggedness_ranges() -> dict[str, tuple[float, float, float]]:
-    """Return smallest, mean and largest xi_1 of real distributions: name -> (min, mean, max)."""
+    """Return smallest, mean and largest xi_1 of real distributions by name."""
     found = {}
     for name, row in published.yougov_jaggedness().items():
         survey, _, rest = name.partition(" (n=")
@@ -379,10 +395,10 @@ def jaggedness_ranges() -> dict[str, tuple[float, float, float]]:
 
 
 def _ranges_plot() -> Plot:
-    """Draw the range of the jaggedness of the real distributions that the paper has looked at."""
+    """Draw the range of the jaggedness of the real distributions of the paper."""
     ranges = jaggedness_ranges()
-    printed = published.protocols()
-    uniform = {5: printed["Amazon-OQ-BK"]["APP"]["xi1"], 12: printed["Fact-OQ"]["APP"]["xi1"]}
+    protocols = published.protocols()
+    uniform = {5: protocols["Amazon-OQ-BK"]["APP"]["xi1"], 12: protocols["Fact-OQ"]["APP"]["xi1"]}
     with sheet(7.6, 1.0 + 0.34 * len(ranges)) as (figure, save):
         axes = figure.subplots()
         for row, (low, mean, high) in enumerate(ranges.values()):
@@ -429,24 +445,27 @@ def all_plots(outcome: Outcome) -> Iterator[Plot]:
 
 
 def error_plot(outcome: Outcome, measure: str) -> Plot | None:
-    """Draw the mean error of each method with its confidence interval, a panel per protocol."""
+    """Draw the mean error of each method with its confidence interval.
+
+    There is one panel per protocol.
+    """
     columns = {protocol: facts.results(outcome, protocol, measure) for protocol in outcome.protocols}
     methods = [method for method in outcome.methods if any(method in errors for errors in columns.values())]
     if not methods:
         return None
     looks = looks_of(methods)
-    printed: dict[str, dict[str, float]] = {}
+    published_means: dict[str, dict[str, float]] = {}
     for protocol in columns:
         # Those of classifiers are of other versions of data and quantifiers.
         cells = {} if facts.compares_classifiers(outcome) else facts.published_cells(outcome, protocol, measure)
-        printed[protocol] = {method: float(cell["mean"]) for method, cell in cells.items() if method in methods}
+        published_means[protocol] = {method: float(cell["mean"]) for method, cell in cells.items() if method in methods}
     with sheet(2.2 + 3.2 * len(columns), 1.3 + 0.24 * len(methods)) as (figure, save):
         for axes, protocol in _row_panels(figure, columns, list(map(display_name, methods)), measure):
-            _draw_errors(axes, methods, columns[protocol], printed[protocol], looks)
+            _draw_errors(axes, methods, columns[protocol], published_means[protocol], looks)
         looks_of_groups = {group_of(method): looks[method][:2] for method in methods}
         handles = [handle(group, *look) for group, look in looks_of_groups.items()]
         note = ""
-        if any(printed.values()):
+        if any(published_means.values()):
             handles.append(handle("paper", INK, "|"))
             note = " Vertical lines are the paper's means."
         legend_below(figure, handles)
@@ -461,7 +480,10 @@ def error_plot(outcome: Outcome, measure: str) -> Plot | None:
 
 
 class Trend(NamedTuple):
-    """A figure of errors against a property of the true distributions P (B, n), given that of the training set."""
+    """Figure of errors against a property of the true distributions P (B, n).
+
+    The property depends on the distribution of the training set.
+    """
 
     name: str
     title: str
@@ -471,7 +493,10 @@ class Trend(NamedTuple):
 
 
 def smoothing_plot(outcome: Outcome, measure: str) -> Plot | None:
-    """Draw the validation error over the smoothing ratio, a point per tau, a panel per method, a line per protocol."""
+    """Draw the validation error over the smoothing ratio.
+
+    There is a point per tau, a panel per method and a line per protocol.
+    """
     paths = {method: tau_paths(outcome, method, measure) for method in outcome.methods}
     paths = {method: found for method, found in paths.items() if found}
     if not paths:
@@ -507,7 +532,10 @@ def smoothing_plot(outcome: Outcome, measure: str) -> Plot | None:
 
 
 def prevalence_plot(outcome: Outcome, protocol: str) -> Plot | None:
-    """Draw the estimated against the true prevalence of each class for the best methods."""
+    """Draw the estimated over the true prevalence of each class.
+
+    The figure has the best methods.
+    """
     measure = outcome.measures[0]
     errors = facts.results(outcome, protocol, measure)
     if not errors:
@@ -543,7 +571,10 @@ def prevalence_plot(outcome: Outcome, protocol: str) -> Plot | None:
 
 
 def tau_paths(outcome: Outcome, method: str, measure: str) -> dict[str, tuple[list[float], list[float], list[float]]]:
-    """Return protocol -> tau, smoothing, error: the configurations that differ from the selected one in tau only."""
+    """Return tau, smoothing and error by protocol.
+
+    The configurations are those that differ from the selected one only in tau.
+    """
     paths = {}
     for protocol in outcome.protocols:
         chosen = rows_of(outcome.selected, method, protocol, measure)
@@ -569,7 +600,10 @@ def binned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def trend_plot(outcome: Outcome, measure: str, trend: Trend) -> Plot | None:
-    """Draw the mean error in groups of samples of similar coordinate, a panel per protocol."""
+    """Draw the mean error in groups of samples of similar coordinate.
+
+    There is one panel per protocol.
+    """
     columns = {protocol: facts.results(outcome, protocol, measure) for protocol in outcome.protocols}
     columns = {protocol: errors for protocol, errors in columns.items() if errors}
     if not columns:
@@ -631,16 +665,23 @@ jaggedness_plot = partial(trend_plot, trend=JAGGEDNESS)
 
 
 def _draw_errors(
-    axes: "Axes", methods: Sequence[str], errors: Errors, printed: Mapping[str, float], looks: Mapping[str, Look]
+    axes: "Axes",
+    methods: Sequence[str],
+    errors: Errors,
+    published_means: Mapping[str, float],
+    looks: Mapping[str, Look],
 ) -> None:
-    """Draw one row per method: mean and confidence interval, and a line at the published mean."""
+    """Draw one row per method: mean, confidence interval and published mean.
+
+    The published mean is a line.
+    """
     bold = [method for method, p in facts.p_values(errors).items() if p >= facts.LEVEL]
-    drawn = list(printed.values())
+    drawn = list(published_means.values())
     for row, method in enumerate(methods):
         if row and group_of(method) != group_of(methods[row - 1]):
             axes.axhline(row - 0.5, color=SOFT, lw=0.8)
-        if method in printed:
-            axes.plot([printed[method]] * 2, [row - 0.32, row + 0.32], color=INK, lw=1.4, zorder=3)
+        if method in published_means:
+            axes.plot([published_means[method]] * 2, [row - 0.32, row + 0.32], color=INK, lw=1.4, zorder=3)
         if method in errors:
             (color, marker, _), column = looks[method], errors[method]
             # Half of the 95% confidence interval of the mean.
@@ -656,7 +697,10 @@ def _draw_errors(
 
 
 def _draw_prevalence(axes: "Axes", true: Floats, estimate: Floats, look: Look, *, dots: bool) -> None:
-    """Draw the mean estimate of one class over its true share; single samples as dots."""
+    """Draw the mean estimate of one class over its true prevalence.
+
+    With `dots`, single samples are drawn as dots.
+    """
     color, marker, dashes = look
     if dots:
         some = np.linspace(0, len(true) - 1, min(len(true), MAX_POINTS)).astype(int)
@@ -673,7 +717,10 @@ def _best_of_groups(errors: Errors) -> list[str]:
 
 
 def _outer_labels(panels: Any, number: int, across: int, below: str, left: str) -> None:
-    """Name the axes of the panels that have none below, or none to their left; remove those that are not used."""
+    """Label the outer axes of the panels and remove unused panels.
+
+    Outer axes have no panel below or no panel to the left.
+    """
     for axes in panels[number:]:
         axes.set_axis_off()
     for position, axes in enumerate(panels[:number]):

@@ -1,4 +1,4 @@
-"""A table that can be written as Markdown, LaTeX and CSV, and shown in the report."""
+"""Tables of the report, which can be written as Markdown, LaTeX and CSV."""
 
 import html
 import re
@@ -31,7 +31,10 @@ MISSING = "-"
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: text, boldface, `value` for sorting, `shade` in [0, 1] for its colour (0 is best)."""
+    """Cell of a table: text, boldface, sort value and shade.
+
+    `value` is for sorting. `shade` in [0, 1] is for the colour (0 is best).
+    """
 
     text: str
     value: float | None = None
@@ -63,9 +66,9 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table: the name of its files, a title for the caption, cells, footnotes, and its place in the report.
+    """Table: file name, caption title, cells, footnotes, position in the report.
 
-    The place is a section, and the title of what must be opened there to see it (`fold`).
+    The position is a section, and the title of the fold that must be opened there to display it (`fold`).
     """
 
     name: str
@@ -208,7 +211,9 @@ Fact = Mapping[str, Any]
 
 
 def number(decimals: int, *, signed: bool = False) -> Callable[[float], str]:
-    """Return how to write a number; with many decimals it has no leading zero, as in the paper.
+    """Return a function that formats a number.
+
+    With many decimals the leading zero is omitted, as in the paper.
 
     >>> number(4)(0.0194), number(2)(0.5), number(1, signed=True)(3.14)
     ('.0194', '0.50', '+3.1')
@@ -249,7 +254,10 @@ class Show:
 
 
 def mean_and_std(title: str = "mean ± std", prefix: str = "", **more: Any) -> Show:
-    """Return the column of the facts mean, std and bold, whose names may have a prefix."""
+    """Return the column of the facts mean, std and bold.
+
+    Their names may have a prefix.
+    """
     return Show(title, f"{prefix}mean", short, std=f"{prefix}std", bold=f"{prefix}bold", **more)
 
 
@@ -269,7 +277,7 @@ def lay_out(
     group: Callable[[Fact], str] = lambda fact: "",
     shaded_within: Sequence[str] = (),
 ) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
-    """Return the columns and rows of a table, in the order in which they appear in the facts.
+    """Return the columns and rows of a table in the order of the facts.
 
     Facts that agree in `rows` are a row of the table. It has the columns `heads`, which are the same for all of its
     facts, and the columns `cells` once for each block: facts that agree in `across`. A heading `above` a block and the

@@ -1,4 +1,7 @@
-"""The report of a run as one HTML file that needs no network: sentences, departures from the paper, sections."""
+"""Report of a run as one HTML file that needs no network.
+
+It has sentences, departures from the paper, and sections.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -46,7 +49,10 @@ MEANING = {
 
 
 def summary(outcome: Outcome) -> list[str]:
-    """State what was done and what the words mean, which methods are best, and how all this compares with the paper."""
+    """Return sentences on the run, the best methods, and the published results.
+
+    The terms are explained, too.
+    """
     words = [MEANING[word] for word in (*outcome.measures, *outcome.protocols) if word in MEANING]
     sentences = [_task(outcome), *(word.format(part=percent_kept(outcome)) for word in words)]
     sentences += [*best_sentences(outcome), *_new_methods(outcome), *claim_sentences(outcome), *_ratios(outcome)]
@@ -54,7 +60,10 @@ def summary(outcome: Outcome) -> list[str]:
 
 
 def short_summary(outcome: Outcome) -> list[str]:
-    """Return which method is best under the first protocol, and whether the paper's claim holds."""
+    """Return the best method under the first protocol, and the paper's claim.
+
+    The second sentence states whether the claim holds.
+    """
     return [*list(best_sentences(outcome))[:1], *list(claim_sentences(outcome))[:1]]
 
 
@@ -100,7 +109,10 @@ def _task(outcome: Outcome) -> str:
 
 
 def _new_methods(outcome: Outcome) -> Iterator[str]:
-    """State how often a method that the paper proposes is best, if there are others too."""
+    """Yield a sentence on how often a method proposed by the paper is best.
+
+    There is none unless both such methods and others were run.
+    """
     columns = {(m, p): facts.results(outcome, p, m) for m, p in product(outcome.measures, outcome.protocols)}
     best = {column: facts.best_of(errors, facts.competing(errors)) for column, errors in columns.items() if errors}
     groups = {facts.group_of(method) for method in outcome.methods}
@@ -135,12 +147,12 @@ def _unbroken(method: str) -> str:
 
 @dataclass(frozen=True)
 class Departure:
-    """An entry of the ledger: its number there, title, what happens here, and to which runs it applies.
+    """Entry of the ledger: number, title, description, and affected runs.
 
-    ``applies`` holds conditions that must all be met; each lists what a run may have: methods, families of
+    ``applies`` contains conditions that must all be met. Each lists properties of a run: methods, families of
     classifiers, kinds of data, names of data sets, kinds of experiments, protocols, numbers of classes. ``nowhere``
-    means that no run is concerned. ``paper`` is what happens with settings "paper" where that differs; it is empty
-    if these follow the published text.
+    means that no run is affected. ``paper`` describes the behaviour with settings "paper" if it differs. It is empty if
+    these follow the published text.
     """
 
     number: str
@@ -179,7 +191,10 @@ def applicable(outcome: Outcome) -> list[Departure]:
 
 
 def _families(outcome: Outcome) -> set[str]:
-    """Return the family of the classifiers, as named by the experiment or by their parameters."""
+    """Return the family of the classifiers.
+
+    It is named by the experiment or by their parameters.
+    """
     named = outcome.about["experiment"].get("family")
     if named:
         return {str(named)}
@@ -223,7 +238,10 @@ ALWAYS = ("summary", "run", "departures", "cite", "again")
 
 
 class Section(NamedTuple):
-    """A section of a report; ``folds`` are titles with tables and plots, those without a title always open."""
+    """Section of a report.
+
+    ``folds`` are titles with tables and plots. Folds without a title are always open.
+    """
 
     name: str
     label: str
@@ -269,7 +287,10 @@ def summary_page(outcomes: Sequence[Outcome], tables: Sequence[Table], plots: Se
 
 
 def page_sections(tables: Sequence[Table], plots: Sequence[Plot]) -> list[Section]:
-    """Return the sections of a report; every table and every plot is in one, a plot after its table."""
+    """Return the sections of a report.
+
+    Every table and every plot is in one section. A plot is after its table.
+    """
     items: dict[str, list[Table | Plot]] = {}
     for table in tables:
         after_table = [plot for plot in plots if plot.after_table == table.name]

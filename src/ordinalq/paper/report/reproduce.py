@@ -19,7 +19,10 @@ MIN_WIDTH = 92  # of the table in the terminal; in a narrower one, lines are bro
 
 
 class ReportedRun(NamedTuple):
-    """The path of a report, and the methods that failed in all configurations with their first message."""
+    """Path of a report, and the methods that failed in all configurations.
+
+    Each failed method has its first message.
+    """
 
     path: Path
     failures: dict[str, str]

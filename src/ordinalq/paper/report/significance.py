@@ -1,4 +1,7 @@
-"""Ranks of methods over data sets or samples, and which of them differ (Demsar, JMLR 7, 2006)."""
+"""Ranks of methods over data sets or samples, and tests of differences.
+
+Reference: Demsar, JMLR 7, 2006.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +28,10 @@ class Ranking:
     level: float  # of the critical difference
 
     def groups(self) -> list[list[str]]:
-        """Return the longest runs of methods, best first, whose ranks lie within the critical difference."""
+        """Return the longest runs of methods within the critical difference.
+
+        Methods are ordered by rank, best first.
+        """
         order = sorted(self.ranks, key=lambda name: self.ranks[name])
         values = np.array([self.ranks[name] for name in order])
         ends = np.searchsorted(values, values + self.difference, side="right")
@@ -39,11 +45,12 @@ class Ranking:
 
 
 def rank(errors: Mapping[str, Any], *, level: float = 0.05) -> Ranking:
-    """Rank methods by their errors (N,) on the same data sets or samples in every block, and average.
+    """Return average ranks of methods over blocks with errors (N,).
 
-    With k methods, N blocks and average ranks R_j, Friedman's statistic is 12 N / (k (k+1)) sum_j (R_j - (k+1)/2)^2,
-    divided by 1 - sum(t^3 - t) / (N k (k^2-1)) for ties of size t, and the critical difference is
-    q sqrt(k (k+1) / (6 N)), q the quantile of the studentized range over sqrt(2).
+    A block is a data set or a sample, the same for all methods. With k methods, N blocks and average ranks R_j,
+    Friedman's statistic is 12 N / (k (k+1)) sum_j (R_j - (k+1)/2)^2, divided by 1 - sum(t^3 - t) / (N k (k^2-1)) for
+    ties of size t. The critical difference is q sqrt(k (k+1) / (6 N)), q the quantile of the studentized range over
+    sqrt(2).
 
     >>> ranking = rank({"a": [0.1, 0.2, 0.1], "b": [0.3, 0.2, 0.4], "c": [0.5, 0.6, 0.3]})
     >>> [round(r, 2) for r in ranking.ranks.values()]

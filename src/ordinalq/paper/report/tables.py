@@ -78,9 +78,10 @@ def claim_sides(outcome: Outcome) -> tuple[str, str]:
 
 
 def claims(outcome: Outcome) -> list[tuple[str, str]]:
-    """Return the pairs of methods that were run: a plain method and its regularized form, or LR and another classifier.
+    """Return the pairs of methods of the paper's claims that were run.
 
-    The paper claims that the regularized form is better, and that LR is better.
+    A pair is a plain method and its regularized form, or LR and another classifier. The paper claims that the
+    regularized form is better, and that LR is better.
     """
     if not compares_classifiers(outcome):
         return [pair for pair in REGULARIZED.items() if set(pair) <= set(outcome.methods)]
@@ -89,16 +90,19 @@ def claims(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def claim_facts(outcome: Outcome) -> pd.DataFrame:
-    """Return one row per measure, protocol and claim: means, change in per cent, p-value, published change, result."""
+    """Return one row per measure, protocol and claim.
+
+    It has means, change in percent, p-value, published change and result.
+    """
     rows = []
     for measure, protocol in product(outcome.measures, outcome.protocols):
-        errors, printed = results(outcome, protocol, measure), published_cells(outcome, protocol, measure)
-        rows += [_test_claim(pair, outcome, protocol, measure, errors, printed) for pair in claims(outcome)]
+        errors, cells = results(outcome, protocol, measure), published_cells(outcome, protocol, measure)
+        rows += [_test_claim(pair, outcome, protocol, measure, errors, cells) for pair in claims(outcome)]
     return pd.DataFrame(rows, columns=CLAIM_COLUMNS)
 
 
 def claim_table(outcome: Outcome) -> Table:
-    """Return the pairs with their errors, the change from one to the other, and whether the claim holds."""
+    """Return the pairs with their errors, the change, and the result of the claim."""
     facts = claim_facts(outcome)
     first, second = claim_sides(outcome)
     columns, rows = lay_out(
@@ -133,7 +137,10 @@ def claim_table(outcome: Outcome) -> Table:
 
 
 def claim_sentences(outcome: Outcome) -> Iterator[str]:
-    """State in how many pairs the paper's claim holds, fails and is open, and where it fails."""
+    """Yield sentences on the number of pairs in which the paper's claim holds.
+
+    They state how often it holds, fails and is open, and in which pairs it fails.
+    """
     facts = claim_facts(outcome)
     facts = facts[facts["result"] != ""]
     if facts.empty:
@@ -168,7 +175,10 @@ def p_text(p: float) -> str:
 
 
 def percent_change(first: float, second: float) -> float:
-    """Return by how many per cent the second number is larger than the first; NaN where that makes no sense."""
+    """Return the change from the first to the second number in percent.
+
+    It is NaN if it is undefined.
+    """
     return float(100 * (second / first - 1)) if first > 0 else np.nan
 
 
@@ -183,9 +193,12 @@ def _test_claim(
     protocol: str,
     measure: str,
     errors: dict[str, Any],
-    printed: dict[str, dict[str, Any]],
+    published_values: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the row of one claim; unknown numbers are NaN, and the result is empty without a test."""
+    """Return the row of one claim.
+
+    Missing numbers are NaN, and the result is empty without a test.
+    """
     first, second = pair
     row: dict[str, Any] = dict.fromkeys(CLAIM_COLUMNS, np.nan) | {
         "pair": f"{display_name(first)} → {display_name(second)}",
@@ -193,8 +206,8 @@ def _test_claim(
         "second": second,
         "protocol": protocol,
         "measure": measure,
-        "paper_first": float(printed.get(first, {}).get("mean", np.nan)),
-        "paper_second": float(printed.get(second, {}).get("mean", np.nan)),
+        "paper_first": float(published_values.get(first, {}).get("mean", np.nan)),
+        "paper_second": float(published_values.get(second, {}).get("mean", np.nan)),
         "result": "",
     }
     row["paper_change"] = percent_change(row["paper_first"], row["paper_second"])
@@ -252,13 +265,16 @@ def method_group(fact: Any) -> str:
 
 
 def result_facts(outcome: Outcome, measure: str) -> pd.DataFrame:
-    """Return one row per protocol and method, with everything that is known about the cell."""
+    """Return one row per protocol and method, with all values of the cell."""
     rows = (cell_facts(outcome, protocol, measure, outcome.methods) for protocol in outcome.protocols)
     return pd.DataFrame(chain.from_iterable(rows))
 
 
 def results_table(outcome: Outcome, measure: str) -> Table:
-    """Return the errors of all methods under all protocols: mean ± std, boldface, the paper's figure and the ratio."""
+    """Return the errors of all methods under all protocols.
+
+    Columns are mean ± std, boldface, the paper's figure and the ratio.
+    """
     facts = result_facts(outcome, measure)
     notes = [
         f"Mean and standard deviation over test samples: {sample_counts(outcome)}.",
@@ -331,7 +347,10 @@ def classifier_facts(outcome: Outcome) -> pd.DataFrame:
 
 
 def ordinal_classifier_table(outcome: Outcome) -> Table:
-    """Return classifiers (rows) by quantifiers (columns): mean ± std, percent versus LR, and the paper's figure."""
+    """Return a table of classifiers (rows) by quantifiers (columns).
+
+    Cells have mean ± std, percent versus LR, and the paper's figure.
+    """
     facts = classifier_facts(outcome)
     columns, rows = lay_out(
         facts,
@@ -390,13 +409,13 @@ def rankings(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], Ranking]:
 def paper_rankings() -> dict[tuple[str, str], Ranking]:
     """Rank the methods by the paper's published means, a data set being a block."""
     table = published.results()
-    printed = {name: table[entry.paper_name] for name, entry in known_methods().items() if entry.paper_name in table}
+    methods = {name: table[entry.paper_name] for name, entry in known_methods().items() if entry.paper_name in table}
     found = {}
     for protocol in ("APP", "APP-OQ", "real"):
         for measure in ("nmd", "rnod"):
             blocks = [d for d, cells in table["CC"].items() if measure.upper() in cells.get(protocol, {})]
             found[protocol, measure] = rank(
-                {name: [row[d][protocol][measure.upper()]["mean"] for d in blocks] for name, row in printed.items()}
+                {name: [row[d][protocol][measure.upper()]["mean"] for d in blocks] for name, row in methods.items()}
             )
     return found
 
@@ -404,11 +423,11 @@ def paper_rankings() -> dict[tuple[str, str], Ranking]:
 def rank_facts(outcomes: Sequence[Outcome], found: dict[tuple[str, str], Ranking]) -> pd.DataFrame:
     """Return one row per protocol, measure and method."""
     methods = list(dict.fromkeys(method for outcome in outcomes for method in outcome.methods))
-    printed = paper_rankings()
+    published_rankings = paper_rankings()
     rows = []
     for (protocol, measure), ranking in found.items():
         best = min(ranking.ranks.values())
-        paper = printed.get((protocol, measure))
+        paper = published_rankings.get((protocol, measure))
         # What is compared has a method of the paper; comparisons of classifiers have none.
         paper = paper if paper and not paper.ranks.keys().isdisjoint(methods) else None
         for method in methods:
@@ -433,7 +452,10 @@ def rank_facts(outcomes: Sequence[Outcome], found: dict[tuple[str, str], Ranking
 
 
 def rank_table(outcomes: Sequence[Outcome]) -> Table:
-    """Return average ranks over data sets, or over the test samples of a single one, next to those of the paper."""
+    """Return average ranks over data sets or samples, with those of the paper.
+
+    For a single data set, ranks are over its test samples.
+    """
     found = rankings(outcomes)
     facts = rank_facts(outcomes, found)
     columns, rows = lay_out(
@@ -475,15 +497,18 @@ N_FACT = 12  # classes of Fact-OQ
 
 
 def sample_facts(outcome: Outcome) -> pd.DataFrame:
-    """Return one row per protocol: number of test samples, mean jaggedness, mean shift from the training set."""
+    """Return one row per protocol that describes the test samples.
+
+    It has the number of test samples, their mean jaggedness, and their mean shift from the training set.
+    """
     p_train = np.asarray(outcome.about["data"]["p_train"], dtype=np.float64)
     data = str(outcome.about["experiment"].get("paper"))
-    printed = published.protocols().get(data, {})
+    protocols = published.protocols().get(data, {})
     rows = []
     for protocol in outcome.protocols:
         P = outcome.true_distributions(protocol)
         name = f"APP-OQ({published.app_oq_percent(data)}%)" if protocol == "APP-OQ" else protocol
-        paper = printed.get(name, {})
+        paper = protocols.get(name, {})
         rows.append(
             {
                 "protocol": protocol,
@@ -498,7 +523,10 @@ def sample_facts(outcome: Outcome) -> pd.DataFrame:
 
 
 def samples_table(outcome: Outcome) -> Table:
-    """Return what the test samples of each protocol are like: number, jaggedness and shift from the training set."""
+    """Return a table that describes the test samples of each protocol.
+
+    Columns are number, jaggedness and shift from the training set.
+    """
     facts = sample_facts(outcome)
     columns, rows = lay_out(
         facts,
@@ -552,7 +580,10 @@ def protocols_table(outcome: Outcome) -> Table:
 
 @cache
 def _protocols() -> pd.DataFrame:
-    """Return the table of protocols without the real distributions of Amazon; it takes seconds."""
+    """Return the table of protocols without the real distributions of Amazon.
+
+    This takes seconds.
+    """
     return protocol_table()
 
 
@@ -564,10 +595,11 @@ def protocol_table(
     sample_size: int = 1000,
     random_state: Any = 0,
 ) -> pd.DataFrame:
-    """Recompute the paper's table of protocols: mean jaggedness, and mean shift from the training distribution.
+    """Recompute the paper's table of protocols.
 
-    The rows of APP-OQ are the given percentages of the APP samples. With 20,000 draws the standard error of xi_1 is
-    .0006 for APP and smaller for the others.
+    Columns are mean jaggedness, and mean shift from the training distribution. The rows of APP-OQ are the given
+    percentages of the APP samples. With 20,000 draws the standard error of xi_1 is .0006 for APP and smaller for the
+    others.
 
     Parameters
     ----------
@@ -602,12 +634,12 @@ def protocol_table(
     if amazon_vectors is not None:
         real["Amazon-OQ-BK"] = RealPrevalences(amazon_vectors, **size).counts(5) / sample_size
     rows = []
-    for data, printed in published.protocols().items():
+    for data, protocols in published.protocols().items():
         app = APP(**size, min_per_class=1).counts(5 if data == "Amazon-OQ-BK" else 12) / sample_size
         # A mirrored distribution is as likely and as jagged, and shifted the other way: this halves the noise.
         app = np.concatenate([app, app[:, ::-1]])
         xi = jaggedness(app)
-        for protocol, paper in printed.items():
+        for protocol, paper in protocols.items():
             P: Floats | None
             if protocol.startswith("APP"):
                 percent = protocol.removeprefix("APP-OQ(").removesuffix("%)")
@@ -635,8 +667,8 @@ def protocol_table(
 CLASS_NUMBERS = (5, 10, 12)
 SETTINGS = ("paper", "reference")
 # Names of our parameters in the published tables.
-PRINTED_NAMES = {"held_out": "val_split", "n_bins": "n_bins_per_class", "distance": "ground_distance"}
-OWN_NAMES = {printed: name for name, printed in PRINTED_NAMES.items()}
+PUBLISHED_NAMES = {"held_out": "val_split", "n_bins": "n_bins_per_class", "distance": "ground_distance"}
+OWN_NAMES = {paper_name: name for name, paper_name in PUBLISHED_NAMES.items()}
 CLASSIFIERS = {"forest": "RandomForest", "logistic": "LogisticRegression"}
 SELECTED = [*KEYS, "classifier", "parameters", "error", "std", "smoothing", "n_samples", "unconverged"]
 
@@ -668,23 +700,23 @@ def selected_table(outcome: Outcome) -> Table:
 
 
 def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
-    """Return one row per method, parameter, settings and number of classes; values are JSON.
+    """Return one row per method, parameter, settings and number of classes.
 
-    Methods that are not in the paper are there if they were run, with what was tried.
+    Values are JSON. Methods that are not in the paper are included if they were run, with the values that were tried.
     """
-    printed = published.grids()["quantifier_paper"]
+    grids = published.grids()["quantifier_paper"]
     known = known_methods()
     names = [name for name, entry in known.items() if entry.group != BEYOND or name in outcome.methods]
     rows = []
     for method in [*names, *(name for name in outcome.methods if name not in known)]:
-        paper = printed.get(display_name(method), {})
+        paper = grids.get(display_name(method), {})
         run = _values(outcome.validation[outcome.validation["method"] == method]["parameters"])
         grid: Callable[[int, str], dict[str, list[Any]]]
         grid = known[method].grid if method in known else lambda n, settings: {}
         own = (OWN_NAMES.get(name, name) for name in paper)
         tried = [name for settings in SETTINGS for name in grid(CLASS_NUMBERS[0], settings)]
         for name in list(dict.fromkeys([*tried, *own, *run])) or [""]:
-            shown = paper.get(name) or paper.get(PRINTED_NAMES.get(name, ""), [])
+            shown = paper.get(name) or paper.get(PUBLISHED_NAMES.get(name, ""), [])
             rows += [
                 {
                     "method": method,
@@ -692,7 +724,7 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
                     "settings": settings,
                     "n_classes": n,
                     "values": json.dumps(grid(n, settings).get(name, [])),
-                    "printed": json.dumps(shown),
+                    "published": json.dumps(shown),
                     "run": json.dumps(run.get(name, [])),
                 }
                 for settings in SETTINGS
@@ -702,14 +734,17 @@ def hyperparameter_facts(outcome: Outcome) -> pd.DataFrame:
 
 
 def hyperparameter_table(outcome: Outcome) -> Table:
-    """Return the grids of the catalog for 5, 10 and 12 classes, next to the published ones and those of the run."""
+    """Return the grids of the catalog with the published ones and those of the run.
+
+    They are for 5, 10 and 12 classes.
+    """
     facts = hyperparameter_facts(outcome)
     columns, rows = lay_out(
         _one_row_each(facts),
         rows=["method", "parameter"],
         heads=[METHOD, words("parameter", "parameter")],
         cells=[
-            words("printed", "printed"),
+            words("published", "published"),
             words("settings paper", "paper"),
             words("settings reference", "reference"),
             words("this run", "run", _list),
@@ -726,19 +761,19 @@ def hyperparameter_table(outcome: Outcome) -> Table:
 
 
 def classifier_grid_table(outcome: Outcome) -> Table:
-    """Return the values of the classifier's parameters that were tried, next to the published ones."""
+    """Return the tried and published values of the classifier's parameters."""
     rows = []
     for name, paper, values in _classifier_grids(outcome):
         for parameter in dict.fromkeys([*paper, *values]):
             shown = json.dumps(paper.get(parameter, []))
             run = json.dumps(values.get(parameter, []))
-            rows.append({"classifier": name, "parameter": parameter, "printed": shown, "run": run})
-    facts = pd.DataFrame(rows, columns=["classifier", "parameter", "printed", "run"])
+            rows.append({"classifier": name, "parameter": parameter, "published": shown, "run": run})
+    facts = pd.DataFrame(rows, columns=["classifier", "parameter", "published", "run"])
     columns, laid = lay_out(
         facts,
         rows=["classifier", "parameter"],
         heads=[words("classifier", "classifier"), words("parameter", "parameter")],
-        cells=[words("printed", "printed", _list), words("this run", "run", _list)],
+        cells=[words("published", "published", _list), words("this run", "run", _list)],
     )
     notes = (
         "A dash: not published, or not varied in this run.",
@@ -749,7 +784,7 @@ def classifier_grid_table(outcome: Outcome) -> Table:
 
 
 def _classifier_grids(outcome: Outcome) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, list[Any]]]]:
-    """Yield the name of each classifier, its published grid, and the values that were tried.
+    """Yield the name, the published grid and the tried values of each classifier.
 
     No grid is published for the comparison of ordinal classifiers.
     """
@@ -767,7 +802,10 @@ def _classifier_grids(outcome: Outcome) -> Iterator[tuple[str, dict[str, list[An
 
 
 def _values(column: "pd.Series[str]") -> dict[str, list[Any]]:
-    """Return which values each parameter takes in a column of JSON, in the order of appearance."""
+    """Return the values of each parameter in a column of JSON.
+
+    Values are in the order of appearance.
+    """
     found: dict[str, list[Any]] = {}
     for text in column.drop_duplicates():
         for name, value in parsed(text).items():
@@ -787,7 +825,7 @@ def _one_row_each(facts: pd.DataFrame) -> pd.DataFrame:
         for settings in SETTINGS:
             grid = part[part["settings"] == settings]
             row[settings] = _by_classes(dict(zip(grid["n_classes"], grid["values"], strict=True)))
-        rows.append(row | {"printed": _list(first["printed"]) + (" per class" if per_class else "")})
+        rows.append(row | {"published": _list(first["published"]) + (" per class" if per_class else "")})
     return pd.DataFrame(rows)
 
 
