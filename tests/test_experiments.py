@@ -219,7 +219,7 @@ def test_results_of_an_outside_method_depend_on_its_file_and_others_do_not(tmp_p
     material = prepare(config)
     keys = []
     for content in ("a", "b"):
-        monkeypatch.setattr(runner, "source_hash", lambda path, content=content: content)
+        monkeypatch.setattr(runner, "source_hash", lambda path, folder, content=content: content)
         this = runner._Run(config, material, None, None, None)
         keys.append({(unit.label, kind): this._key(unit, kind) for unit in this.units for kind in unit.kinds})
     changed = {label for label in keys[0] if keys[0][label] != keys[1][label]}

@@ -238,3 +238,17 @@ def test_tables_by_two_columns_learn_parts_and_match_names_as_text(rng):
     text = model.predict_groups(frame.assign(shop=frame["shop"].astype(str)), "shop", drift=None)
     order = np.argsort(np.argsort([str(one) for one in asked.frame()["shop"]]))
     assert_allclose(asked.prevalences, text.prevalences[order])
+
+
+def test_training_groups_are_found_if_missing_values_turn_their_numbers_into_floats(rng):
+    X, y, keys, _ = draw(rng, 20, [0], 30)
+    numbers = keys["shop"].str[1:].astype(int)
+    q = oq.GroupBLP(CLASSIFIER).fit(X, y, groups={"shop": numbers})
+    found = [q.predict_groups(X, {"shop": shop}, drift=None).prevalences for shop in (numbers, numbers.astype(float))]
+    assert_array_equal(*found)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "stars": y, "shop": numbers})
+    tables = [frame, frame.astype({"shop": float})]
+    for model in (oq.TableModel(oq.GroupBLP(CLASSIFIER)).fit(table, "stars", by="shop") for table in tables):
+        assert_array_equal(*(model.predict_groups(table, "shop", drift=None).prevalences for table in tables))
+        others = frame.assign(shop=numbers + 100)
+        assert not np.allclose(*(model.predict_groups(one, "shop", drift=None).prevalences for one in (frame, others)))

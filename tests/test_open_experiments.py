@@ -10,6 +10,7 @@ from small_experiment import write_experiment
 
 from ordinalq.paper.experiments.config import load_config
 from ordinalq.paper.experiments.outcome import read_outcome
+from ordinalq.paper.experiments.runner import source_hash
 from ordinalq.paper.experiments.units import prepare
 
 OWN = """
@@ -29,8 +30,11 @@ class Broken(SLD):
     def fit_scores(self, *args, **kwargs):
         raise RuntimeError("this method is broken")
 
-def largest_error(p, p_hat):
+def nmd(p, p_hat):
     return np.abs(p - p_hat).max(axis=1)
+
+# The name in the file counts, not that of the function.
+largest_error = nmd
 """
 EXPERIMENT = """
 methods = ["PACC", "open_own:Halfway", "open_own:Broken"]
@@ -78,6 +82,32 @@ def test_own_parts_next_to_a_file_of_20_lines_run_and_a_failing_method_is_printe
 def written(tmp_path, protocols, samples="n_validation = 8\nn_test = 10\nsample_size = 60"):
     config = f"protocols = {protocols}\n[dataset]\ntable = 'items.csv'\ntarget = 'stars'\n[samples]\n{samples}\n"
     return write_experiment(tmp_path, config)
+
+
+def test_the_folder_of_a_file_without_own_parts_is_not_imported_from(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "open_plain.py").write_text("from ordinalq.metrics import nmd as plain_nmd")
+    path = write_experiment(tmp_path, '[dataset]\ntable = "items.csv"\ntarget = "stars"\n')
+    assert load_config(path).folder == ""
+    assert str(tmp_path) not in sys.path
+    path.write_text('measures = ["open_plain:plain_nmd"]\n' + path.read_text())
+    assert load_config(path).folder == str(tmp_path)
+    assert str(tmp_path) in sys.path
+
+
+def test_hashes_of_own_parts_change_with_the_modules_that_they_import(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "open_constants.py").write_text("FACTOR = 1.0")
+    (tmp_path / "open_unused.py").write_text("FACTOR = 1.0")
+    text = "import functools\nfrom open_constants import FACTOR\ndef error(p, p_hat):\n    return FACTOR * p\n"
+    (tmp_path / "open_measures.py").write_text(text + "partial_error = functools.partial(error)\n")
+    for name in ("error", "partial_error"):
+        path = f"open_measures:{name}"
+        before = source_hash(path, str(tmp_path))
+        (tmp_path / "open_unused.py").write_text(f"FACTOR = '{name}'")
+        assert source_hash(path, str(tmp_path)) == before
+        (tmp_path / "open_constants.py").write_text(f"FACTOR = '{name}'")
+        assert source_hash(path, str(tmp_path)) != before
 
 
 def test_protocols_have_their_parameters(tmp_path):

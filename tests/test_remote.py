@@ -14,6 +14,7 @@ import seeds
 
 import ordinalq as oq
 from ordinalq.cli.main import main
+from ordinalq.io.table import open_table
 
 pytest.importorskip("aiohttp")
 
@@ -25,7 +26,7 @@ class Server:
     """Serves files from memory by HTTP with ranges, and lists them as S3 does; ``requests`` has what was sent."""
 
     def __init__(self):
-        self.files, self.requests, self.has_ranges, outer = {}, [], True, self
+        self.files, self.requests, self.has_ranges, self.absent, outer = {}, [], True, 404, self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -46,7 +47,7 @@ class Server:
                     )
                 content = outer.files.get(name)
                 if content is None:
-                    return self.send(404, b"", {}, head)
+                    return self.send(outer.absent, b"", {}, head)
                 more = {"Last-Modified": "Wed, 01 Jan 2025 00:00:00 GMT"}
                 more["Accept-Ranges"] = "bytes" if outer.has_ranges else "none"
                 status, body = 200, content
@@ -199,6 +200,36 @@ def test_absent_files_and_servers_get_one_line_without_secrets(server, model, tm
         assert error.count("\n") == 0
         assert place in error
         assert "secret" not in error
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_errors_of_servers_are_not_taken_for_absent_files(server, model, capsys, status):
+    for name in ("new.parquet", "new.csv"):
+        server.absent = 404
+        assert main(["predict", str(model), f"{server.url}/{name}"]) != 0
+        assert capsys.readouterr().err.strip() == f"ordinalq: {server.url}/{name}: no such file."
+        server.absent = status
+        assert main(["predict", str(model), f"http://me:secret@{server.place}/{name}?token=secret"]) != 0
+        error = capsys.readouterr().err.strip()
+        assert error.startswith(f"ordinalq: {server.url}/{name} cannot be read: status {status}")
+        assert "secret" not in error
+    assert main(["predict", str(model), "http://127.0.0.1:1/new.csv?token=secret"]) != 0
+    error = capsys.readouterr().err.strip()
+    assert error.startswith("ordinalq: http://127.0.0.1:1/new.csv cannot be read: ")
+    assert "secret" not in error
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_errors_while_parts_are_read_name_the_file_without_secrets(server, rng, tmp_path, status):
+    server.files["new.parquet"] = written(reviews(rng), tmp_path / "new.parquet")
+    table = open_table(f"{server.url}/new.parquet?token=secret")
+    assert "a" in table.columns()
+    server.files.clear()
+    server.absent = status
+    with pytest.raises(ConnectionError) as caught:
+        table.read(["a"])
+    assert str(caught.value).startswith(f"{server.url}/new.parquet cannot be read: status {status}")
+    assert "secret" not in str(caught.value)
 
 
 def test_absent_files_of_s3_get_one_line(server, model, capsys):

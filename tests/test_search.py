@@ -260,6 +260,24 @@ def test_several_methods_share_the_fits_of_equal_classifiers(problem):
         problem.search({"PACC": 3}, {})
 
 
+class Renamed(oq.PACC):
+    """PACC with a parameter that has the name of a column of results."""
+
+    def __init__(self, classifier=None, *, method="plain"):
+        super().__init__(classifier)
+        self.method = method
+
+
+def test_parameters_called_method_are_searched(problem):
+    quantifier, grid = Renamed(GaussianNB()), {"method": ["plain", "other"]}
+    search = SampleSearch(quantifier, grid, samples=problem.app).fit(problem.X, problem.y, problem.X_pool)
+    assert search.results_["method"].tolist() == ["plain", "other"]
+    assert search.best_params_ == {"method": "plain"}
+    several = SampleSearch({"A": quantifier}, {"A": grid}, samples=problem.app)
+    with pytest.raises(ValueError, match=r"grid\['A'\] must not have 'method'"):
+        several.fit(problem.X, problem.y, problem.X_pool)
+
+
 def test_linear_methods_without_a_parameter_solver_are_solved(problem):
     class Smooth(LinearQuantifier):
         def __init__(self, classifier=None, *, tau=1e-3):

@@ -72,6 +72,16 @@ def test_command_prints_emd_by_year_next_to_published_figures_and_continues(tmp_
     assert main([*arguments, "--n-jobs", "1"]) == 0
 
 
+def test_a_run_that_stopped_between_two_years_continues(tmp_path, rng, monkeypatch):
+    tweets(rng).to_parquet(tmp_path / "semeval_tweets.parquet")
+    monkeypatch.setattr(semeval, "METHODS", {"CC": semeval.METHODS["CC"]})
+    out = tmp_path / "out"
+    assert next(semeval.run_semeval(out, profile="quick", data=tmp_path)) == "topics of 2016"
+    assert pd.read_csv(out / "table.csv", index_col=0).loc["CC", "2016"] < 1
+    assert len(list(semeval.run_semeval(out, profile="quick", data=tmp_path))) == 3
+    assert not pd.read_csv(out / "scores.csv").duplicated(["part", "method"]).any()
+
+
 def test_a_failing_method_is_reported_and_the_others_run(tmp_path, rng, monkeypatch, capsys):
     tweets(rng).to_parquet(tmp_path / "semeval_tweets.parquet")
     broken = semeval.Contestant(semeval.KDEy(bandwidth=-1.0))

@@ -90,6 +90,8 @@ def unpacked(raw: IO[bytes], ending: str) -> Any:
 
 # A Path has one slash after the scheme.
 ADDRESS = re.compile(r"(s3|https?):/{1,2}(?=[^/])")
+# Status of a web server for a file that does not exist.
+ABSENT = (404, 410)
 
 
 def remote_address(path: str | Path) -> str | None:
@@ -137,16 +139,37 @@ def remote_filesystem(address: str) -> tuple[Any, str]:
 
 @contextmanager
 def reaching(address: str) -> Iterator[None]:
-    """Raise errors of the network as ConnectionError that names the file."""
+    """Raise errors of the network as errors that name the file.
+
+    They are FileNotFoundError for absent files, and ConnectionError otherwise.
+    """
     try:
         yield
-    except (FileNotFoundError, PermissionError, ImportError, ValueError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise FileNotFoundError(f"{shown_name(address)}: no such file.") from error
+    except (PermissionError, ImportError, ValueError, MemoryError):
         raise
     except Exception as error:  # each file system has its own
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ConnectionError(f"{shown_name(address)} cannot be read: {reason[:200]}") from error
+        if type(error) is ConnectionError:  # from here, of a step within
+            raise
+        # That of web servers raises FileNotFoundError for every error, and has the error as its cause.
+        is_absent, cause = isinstance(error, FileNotFoundError), error.__cause__
+        if is_absent and (cause is None or isinstance(cause, FileNotFoundError) or _status(cause) in ABSENT):
+            raise FileNotFoundError(f"{shown_name(address)}: no such file.") from error
+        raise ConnectionError(
+            f"{shown_name(address)} cannot be read: {_reason(cause if is_absent else error)}"
+        ) from error
+
+
+def _status(error: BaseException | None) -> int | None:
+    """Return the status with which a web server has answered, or None."""
+    return getattr(error, "status", None)
+
+
+def _reason(error: BaseException | None) -> str:
+    """Return the first line of an error, without secrets in addresses."""
+    if (status := _status(error)) is not None:
+        return f"status {status} {getattr(error, 'message', '')}".strip()
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    return re.sub(r"\?[^\s'\"]*", "", re.sub(r"//[^/\s@]*@", "//", line))[:200]
 
 
 class Source:

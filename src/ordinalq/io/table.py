@@ -8,7 +8,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
@@ -245,13 +245,15 @@ class TableFile:
 
         The line is left out if there is none.
         """
+        address = self._source.address
         try:
-            yield
+            with nullcontext() if address is None else reaching(address):
+                yield
         except UnicodeDecodeError as error:
             raise ValueError(encoding_problem(self._source, self._encoding)) from error
         except csv.Error as error:
             raise ValueError(f"{self.name}: not a readable {self.format} file: {error}.") from error
-        except (FileNotFoundError, PermissionError):
+        except (FileNotFoundError, PermissionError, ConnectionError):
             raise
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise ValueError(f"{self.name}: not a readable {self.format} file: {error}.") from error

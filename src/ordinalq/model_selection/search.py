@@ -131,7 +131,7 @@ class Task(NamedTuple):
     battery: Battery
     measures: dict[str, Any]
     keep: bool
-    classifiers: dict[str, Any]  # of each method
+    classifiers: list[Any]  # of the method of each configuration, before its parameters are set
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -141,7 +141,9 @@ class Task(NamedTuple):
     def part(self, chosen: list[int]) -> "Task":
         """Return the task of some configurations alone."""
         return self._replace(
-            configurations=[self.configurations[i] for i in chosen], quantifiers=[self.quantifiers[i] for i in chosen]
+            configurations=[self.configurations[i] for i in chosen],
+            quantifiers=[self.quantifiers[i] for i in chosen],
+            classifiers=[self.classifiers[i] for i in chosen],
         )
 
 
@@ -163,9 +165,7 @@ def units(task: Task) -> list[list[int]]:
     found: list[tuple[str, dict[str, Any], list[int]]] = []
     for i, quantifier in enumerate(task.quantifiers):
         kind = quantifier.traits.learns_from
-        part = classifier_part(task.configurations[i]) if kind == "scores" else {}
-        if kind == "scores" and METHOD in task.configurations[i]:
-            part[METHOD] = task.classifiers[task.configurations[i][METHOD]]
+        part = classifier_part(task.configurations[i]) | {METHOD: task.classifiers[i]} if kind == "scores" else {}
         for other_kind, other_part, chosen in found:
             if kind != "items" and kind == other_kind and same_parameters(part, other_part):
                 chosen.append(i)
@@ -683,11 +683,17 @@ def prepare_task(search: SampleSearch, pool: Any, training: Training) -> Task:
     ordered, _ = encode_labels(training.y, training.classes, every_class=True)
     battery = Battery.of(check_samples(search.samples, pool, ordered))
     measures = check_measures(search.measure)
-    configurations, quantifiers = [], []
+    configurations, quantifiers, classifiers = [], [], []
     for name, grid in grids_of(search.quantifier, search.grid).items():
         for configuration in configurations_of(grid):
+            if name and METHOD in configuration:
+                raise ValueError(
+                    f"grid[{name!r}] must not have {METHOD!r}, which is the column of names. "
+                    f"Pass each {METHOD} as a quantifier."
+                )
             quantifiers.append(configure(methods[name], configuration))
             configurations.append({METHOD: name} | configuration if name else configuration)
+            classifiers.append(getattr(methods[name], "classifier", None))
     for configuration, quantifier in zip(configurations, quantifiers, strict=True):
         try:
             quantifier.check_parameters(len(ordered))
@@ -696,7 +702,6 @@ def prepare_task(search: SampleSearch, pool: Any, training: Training) -> Task:
         except (TypeError, ValueError) as error:
             where = f" (in grid: {configuration})" if configuration else ""
             raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{error}{where}") from error
-    classifiers = {name: getattr(quantifier, "classifier", None) for name, quantifier in methods.items()}
     training = training._replace(classes=ordered)
     return Task(configurations, quantifiers, training, battery, measures, search.refit, classifiers)
 

@@ -56,6 +56,15 @@ class Column:
         """Return the values as people read them."""
         return [MISSING if value is None else _text(value) for value in self.tolist()]
 
+    def whole_labels(self) -> list[str]:
+        """Return the labels, with whole floats as integers.
+
+        pandas turns integers into floats if some are missing.
+        """
+        values = self.tolist()
+        whole = [str(int(one)) if isinstance(one, float) and one.is_integer() else None for one in values]
+        return [label if one is None else one for one, label in zip(whole, self.labels(), strict=True)]
+
     def to_numpy(self) -> Array:
         """Return the values as an array.
 
@@ -323,7 +332,7 @@ class Keys:
         hashes : ndarray (B,)
             Unsigned integers of 64 bits.
         """
-        columns = {column.name: column.labels() for column in self.columns}
+        columns = {column.name: column.whole_labels() for column in self.columns}
         words = zip(*(columns[name] for name in names), strict=True)
         digests = [hashlib.blake2b(json.dumps(row).encode(), digest_size=8).digest() for row in words]
         return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)

@@ -649,7 +649,7 @@ class TableModel(BaseEstimator):
         # By their names: missing values are a group, too.
         by_name = None
         if keys is not None:
-            by_name = {column.name: np.array(column.labels(), dtype=object)[groups] for column in keys.columns}
+            by_name = {column.name: np.array(column.whole_labels(), dtype=object)[groups] for column in keys.columns}
         how = {"classes": parsed_classes(classes, y), "class_values": class_values, "groups": by_name}
         self.quantifier_ = quantifier.fit(X, y, **how, **weighted)
         self.classes_ = self.quantifier_.classes_

@@ -42,15 +42,19 @@ def run_parts(
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "scores.csv"
-    done = set(_read(path)[list(keys)].itertuples(index=False, name=None)) if path.exists() else set()
+    done = set(_read(path, keys)[list(keys)].itertuples(index=False, name=None)) if path.exists() else set()
     for part in parts:
-        if part not in done:
+        if tuple(map(str, part)) not in done:
             rows = pd.DataFrame(compute(*part))
             rows.to_csv(path, mode="a", header=not path.exists(), index=False)
-            summarize(_read(path)).to_csv(folder / "table.csv")
+            summarize(_read(path, keys)).to_csv(folder / "table.csv")
         yield part
 
 
-def _read(path: Path) -> pd.DataFrame:
-    table = pd.read_csv(path, keep_default_na=False)
+def _read(path: Path, keys: tuple[str, ...]) -> pd.DataFrame:
+    """Return the rows of a file, with keys as text.
+
+    A column of years would be read as numbers otherwise.
+    """
+    table = pd.read_csv(path, keep_default_na=False, dtype=dict.fromkeys(keys, str))
     return table.assign(score=pd.to_numeric(table["score"]))

@@ -209,6 +209,13 @@ def _sentence(text: str) -> str:
     return text if text.endswith("?") else f"{text}."
 
 
+def _names_own_parts(content: Mapping[str, Any]) -> bool:
+    """Return whether a configuration names objects "module:name"."""
+    one = (content.get("dataset", {}).get("loader"), content.get("classifier", {}).get("family"))
+    named = (*content.get("methods", ()), *content.get("measures", ()), *one)
+    return any(isinstance(name, str) and ":" in name for name in named)
+
+
 class _Reader:
     """A file and its text; every error message names the key and its line."""
 
@@ -225,11 +232,13 @@ class _Reader:
     def config(self, profile: str, settings: str) -> Config:
         self._check(self.content)
         content = self.content
-        folder = "" if self.path.parent == config_folder() else str(self.path.parent.resolve())
-        make_importable(folder)
         if profile == "quick":
             self.quick = content.get("quick", {})
             content = _merged(content, self.quick)
+        # Otherwise modules of the folder could be imported in place of those that the program needs.
+        has_own = self.path.parent != config_folder() and _names_own_parts(content)
+        folder = str(self.path.parent.resolve()) if has_own else ""
+        make_importable(folder)
         kind = content.get("kind", "quantifiers")
         if kind not in KINDS:
             raise self._error("kind", f"must be one of {', '.join(KINDS)}, got {kind!r}{nearest(str(kind), KINDS)}")

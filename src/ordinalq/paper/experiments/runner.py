@@ -5,9 +5,11 @@ before anything depends on them, so that a killed run can be continued. Units do
 number of workers does not matter. The module also has the workers and the progress of a run.
 """
 
+import ast
 import inspect
 import os
 import shlex
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -250,9 +252,9 @@ class _Run:
         self.units = list(classifier_units(config) if classifiers else units_of(config, material.n_classes))
         self.common: dict[str, Any] = {"versions": versions(), "data": material.digest}
         # The code of own methods, measures and classifiers is not part of the package.
-        self.outside = {name: source_hash(path) for name, path in config.outside.items()}
+        self.outside = {name: source_hash(path, config.folder) for name, path in config.outside.items()}
         family = config.classifier.get("family", "")
-        self.common |= {"classifier source": source_hash(family)} if ":" in family else {}
+        self.common |= {"classifier source": source_hash(family, config.folder)} if ":" in family else {}
         self.seconds: dict[str, float] = {}
 
     def validate(self) -> pd.DataFrame:
@@ -399,14 +401,34 @@ def command(config: Config, folder: Path, data: str | Path | None) -> str:
     return shlex.join([*parts, "--out", str(folder)])
 
 
-def source_hash(path: str) -> str:
-    """Return a hash of the file that defines a custom object.
+def source_hash(path: str, folder: str = "") -> str:
+    """Return a hash of the source of a custom object.
 
-    If it changes, results are computed again.
+    If it changes, results are computed again. Modules of the `folder` of the experiment file that it imports are
+    included.
     """
-    file = inspect.getsourcefile(import_object(path))
-    assert file is not None
-    return digest(Path(file).read_bytes())
+    modules = (inspect.getmodule(import_object(path)), sys.modules[path.partition(":")[0]])
+    left = [Path(file) for module in modules if (file := getattr(module, "__file__", None))]
+    found: set[Path] = set()
+    while left:
+        file = left.pop()
+        if file not in found:
+            found.add(file)
+            left += _imported_files(file, Path(folder)) if folder and file.is_relative_to(folder) else []
+    return digest(b"".join(file.read_bytes() for file in sorted(found)))
+
+
+def _imported_files(file: Path, folder: Path) -> list[Path]:
+    """Return the files below a folder that a module of it imports."""
+    paths: list[Path] = []
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            paths += [folder.joinpath(*alias.name.split(".")) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = file.parents[node.level - 1] if node.level else folder
+            start = start.joinpath(*(node.module or "").split("."))
+            paths += [start, *(start / alias.name for alias in node.names)]
+    return [one for path in paths for one in (path.with_suffix(".py"), path / "__init__.py") if one.is_file()]
 
 
 def _alone(number: int, job: Any, folder: str) -> Any:

@@ -21,8 +21,9 @@ from ordinalq.classifiers.registry import scoring_classifier
 from ordinalq.datasets import Dataset, Sampling, load_dataset, make_dataset
 from ordinalq.datasets.dataset import POOLS as POOLS
 from ordinalq.datasets.dataset import derived_seed
+from ordinalq.metrics import find_measure
 from ordinalq.model_selection.engine import Attempt, Battery, Learned, Training, learn
-from ordinalq.model_selection.search import check_measures, configurations_of
+from ordinalq.model_selection.search import configurations_of
 from ordinalq.paper.experiments.config import Config, import_object
 from ordinalq.paper.experiments.outcome import prevalence_columns
 from ordinalq.paper.experiments.store import content_hash, to_json
@@ -287,10 +288,11 @@ class Unit(ABC):
 
     def _judged(self, estimates: Iterable[Attempt], battery: Battery, scoring_seconds: float) -> pd.DataFrame:
         """Return the rows of the validation table."""
-        jagged, measures = (
-            jaggedness(battery.truth),
-            check_measures([import_object(one) if ":" in one else one for one in self.setup.measures]),
-        )
+        jagged = jaggedness(battery.truth)
+        measures = {
+            one.rpartition(":")[2]: find_measure(import_object(one) if ":" in one else one)[1]
+            for one in self.setup.measures
+        }
         rows = []
         for trial, result in zip(self.trials, estimates, strict=True):
             for row in battery.judge(result, measures, scoring_seconds):
