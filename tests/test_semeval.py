@@ -8,6 +8,7 @@ from ordinalq.cli.main import main
 from ordinalq.datasets import load_semeval
 from ordinalq.datasets.semeval import FILES
 from ordinalq.paper.benchmarks import semeval
+from ordinalq.paper.benchmarks.parts import run_parts
 
 WORDS = {-2: "awful", -1: "bad", 0: "plain", 1: "good", 2: "great"}
 
@@ -93,3 +94,16 @@ def test_a_failing_method_is_reported_and_the_others_run(tmp_path, rng, monkeypa
     scores = pd.read_csv(out / "scores.csv", keep_default_na=False).set_index(["method", "part"])
     assert "bandwidth" in scores.loc[("KDEy", "2016"), "message"]
     assert float(scores.loc[("CC", "2016"), "score"]) < 1
+
+
+def test_scores_of_another_profile_are_computed_again(tmp_path):
+    def compute(name):
+        calls.append(name)
+        yield {"part": name, "method": "PACC", "score": 0.5}
+
+    calls = []
+    for profile in ("quick", "full", "full"):
+        parts = run_parts(tmp_path, profile, ("part",), [("2016",), ("2017",)], compute, lambda scores: scores)
+        assert [name for (name,) in parts] == ["2016", "2017"]
+    assert calls == 2 * ["2016", "2017"]
+    assert set(pd.read_csv(tmp_path / "table.csv")["profile"]) == {"full"}

@@ -246,7 +246,7 @@ def run_castano(
     effort = PROFILES[profile]
     parts = [(name, repetition) for repetition in range(repetitions or effort.n_repetitions) for name in CASTANO]
     compute = partial(_repetition, effort=effort, data=data, n_jobs=n_jobs)
-    for name, repetition in run_parts(folder, ("dataset", "repetition"), parts, compute, summarize):
+    for name, repetition in run_parts(folder, profile, ("dataset", "repetition"), parts, compute, summarize):
         yield f"{name}, repetition {repetition + 1}"
 
 

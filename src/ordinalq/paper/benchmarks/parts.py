@@ -12,6 +12,7 @@ import pandas as pd
 
 def run_parts(
     folder: Path,
+    profile: str,
     keys: tuple[str, ...],
     parts: Iterable[tuple[Any, ...]],
     compute: Callable[..., Iterable[dict[str, Any]]],
@@ -19,13 +20,15 @@ def run_parts(
 ) -> Iterator[tuple[Any, ...]]:
     """Compute the parts of a benchmark and yield each finished part.
 
-    The scores are written to ``scores.csv`` and the summary to ``table.csv``. Parts that ``scores.csv`` already has are
-    not computed again.
+    The scores are written to ``scores.csv`` and the summary to ``table.csv``. Parts that ``scores.csv`` already has for
+    this profile are not computed again.
 
     Parameters
     ----------
     folder : path
         Folder of the two files; it is created if necessary.
+    profile : str
+        Profile of the run. Scores of other profiles are not used.
     keys : tuple of str
         Columns of ``scores.csv`` that identify a part.
     parts : iterable of tuples
@@ -42,19 +45,19 @@ def run_parts(
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "scores.csv"
-    done = set(_read(path, keys)[list(keys)].itertuples(index=False, name=None)) if path.exists() else set()
+    done = set(_read(path, profile, keys)[list(keys)].itertuples(index=False, name=None)) if path.exists() else set()
     for part in parts:
         if tuple(map(str, part)) not in done:
-            rows = pd.DataFrame(compute(*part))
+            rows = pd.DataFrame(compute(*part)).assign(profile=profile)
             rows.to_csv(path, mode="a", header=not path.exists(), index=False)
-            summarize(_read(path, keys)).to_csv(folder / "table.csv")
+            summarize(_read(path, profile, keys)).to_csv(folder / "table.csv")
         yield part
 
 
-def _read(path: Path, keys: tuple[str, ...]) -> pd.DataFrame:
-    """Return the rows of a file, with keys as text.
+def _read(path: Path, profile: str, keys: tuple[str, ...]) -> pd.DataFrame:
+    """Return the rows of a profile, with keys as text.
 
     A column of years would be read as numbers otherwise.
     """
     table = pd.read_csv(path, keep_default_na=False, dtype=dict.fromkeys(keys, str))
-    return table.assign(score=pd.to_numeric(table["score"]))
+    return table[table["profile"] == profile].assign(score=lambda rows: pd.to_numeric(rows["score"]))

@@ -97,7 +97,7 @@ def run_semeval(
     check_choice("profile", profile, tuple(N_DRAWS))
     tweets = load_semeval(data)
     compute = partial(_part, tweets=tweets, profile=profile, n_jobs=n_jobs)
-    for (name,) in run_parts(folder, ("part",), [(name,) for name in PARTS], compute, summarize):
+    for (name,) in run_parts(folder, profile, ("part",), [(name,) for name in PARTS], compute, summarize):
         yield f"topics of {name}"
 
 
