@@ -45,6 +45,9 @@ with require_extra("tables", "reading tables"):
     from ordinalq.io.jsonl import JsonLines
     from ordinalq.io.parquet import Parquet
 
+# Extensions of Excel files that are not read.
+OLD_EXCEL = (".xls", ".xlsb")
+
 QUOTING = ("auto", "minimal", "none")
 
 # A chunk has at most this many bytes, in the columns that are read, and this many rows.
@@ -232,6 +235,8 @@ def open_file(
         format = format_of(Path(path).name)  # noqa: A001
         if format is None:
             shown = "standard input" if str(path) == STDIN else path
+            if Path(path).suffix.lower() in OLD_EXCEL:
+                raise ValueError(f"{shown}: expected an .xlsx file. Save it as .xlsx or CSV in Excel.")
             raise ValueError(
                 f"{shown}: expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet (text also "
                 f"{', '.join(PACKED)}); give its format otherwise, such as format='csv'."
