@@ -64,9 +64,10 @@ def require_columns(present: Iterable[Any], names: Sequence[str], where: str) ->
         periods = f"; periods of a column of dates are {', '.join(PERIODS)}, as in date:month" if dated else ""
         near = difflib.get_close_matches(missing[0], named, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else _separator_hint(named)
+        there = f"there {'is' if len(named) == 1 else 'are'} {counted(len(named), 'column')}"
         raise ValueError(
-            f"{where}{place}: {len(missing)} of {len(names)} columns are missing: {_first(missing)}; "
-            f"there {'is' if len(named) == 1 else 'are'} {counted(len(named), 'column')}: {_first(named, MAX_NAMED)}{periods}.{hint}"
+            f"{where}{place}: {len(missing)} of {len(names)} columns are missing: {_first(missing)}; {there}: "
+            f"{_first(named, MAX_NAMED)}{periods}.{hint}"
         )
 
 
