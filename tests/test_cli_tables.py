@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -395,6 +396,19 @@ def test_reading_reports_how_far_it_is(reviews, tmp_path, monkeypatch):
 
 
 # fit
+
+
+def test_the_next_command_of_fit_has_the_groups_and_the_weights_and_can_be_run(tmp_path, capsys):
+    frame = mixed_table().rename(columns={"week": "week of sale"}).assign(w=1.5)
+    train, model = written(frame, tmp_path / "my train.csv"), tmp_path / "my model.oq"
+    fit = ["fit", train, "--target", "stars", "--features", "price", "--method", "PACC", "--by", "week of sale"]
+    run(*fit, "--weight", "w", "--weight-type", "frequency", "--out", model)
+    printed = capsys.readouterr().out.partition("next:")[2]
+    command = shlex.split(" ".join(printed.split()))
+    assert command[:4] == ["ordinalq", "predict", str(model), "NEW_TABLE"]
+    run("predict", model, train, *command[4:])
+    assert "weights" not in capsys.readouterr().err
+    assert command[4:8] == ["--by", "week of sale", "--weight", "w"]
 
 
 def test_fit_without_a_method_says_what_it_chose_why_and_the_error_to_expect(tmp_path, capsys):
