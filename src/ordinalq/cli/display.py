@@ -53,7 +53,7 @@ DESCRIPTION = 30
 
 
 def prevalences(estimates: "Estimates") -> None:
-    """Print one row per group, in per cent, as wide as the terminal allows; nothing is cut but names of groups."""
+    """Print one row per group, in percent, as wide as the terminal allows; nothing is cut but names of groups."""
     shown = estimates.take(slice(MAX_ROWS))
     bounds, marks = shown.bounds, _marks(estimates)
     groups = key_columns(shown.keys, len(shown))
@@ -84,7 +84,7 @@ def prevalences(estimates: "Estimates") -> None:
     if legend:
         sentences(f"classes: {legend}")
     if not sign:
-        say("prevalences of the classes in per cent")
+        say("prevalences of the classes in percent")
     if estimates.keys is not None and (shown.n_items == 1).any():
         say(f"{SINGLE.strip()} a single item, which says little of a distribution")
 
@@ -195,7 +195,7 @@ def basis(estimates: "Estimates") -> None:
     if some > alone:
         text += f"; {_rest(some - alone)} on the model"
         text += " (--basis labels: on the labels alone, where there are ten)"
-    say(text)
+    sentences(text)
 
 
 def _rest(n: int) -> str:
@@ -252,8 +252,9 @@ def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
     table(headers, [(row["estimate"], *(f"{row[name]:.4f}" for name in names)) for row in records])
     model = records[0]
     sentences(
-        f"{percent(facts['level'])} intervals of {model['estimate']} hold {percent(model['covered'], 0)} of the shares "
-        f"and {percent(model['mean_class_covered'], 0)} of the means; mean width of a share {model['width']:.3f}"
+        f"{percent(facts['level'])} intervals of {model['estimate']} contain {percent(model['covered'], 0)} of the "
+        f"true prevalences, with a mean width of {model['width']:.3f}, and {percent(model['mean_class_covered'], 0)} "
+        "of the true means"
     )
     say(f"the {mean} is off by {model['mean_class']:.2f}{unit and f' {unit}'} on average")
     sentences(facts["verdict"])
