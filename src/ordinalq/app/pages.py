@@ -14,6 +14,7 @@ from ordinalq.app.jobs import RUNNING
 from ordinalq.app.sessions import Session, Sessions, Walk
 from ordinalq.app.uploads import MAX_FILE
 from ordinalq.classifiers.stacking import BUDGETS
+from ordinalq.inference.predict import MIN_RANKED
 from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 from ordinalq.tables.preview import likely_group
@@ -41,8 +42,8 @@ class Site:
             undefined=jinja2.StrictUndefined,
         )
         self._environment.filters["sentence"] = sentence
-        # Small shares have a digit more.
-        self._environment.filters["percent"] = lambda p: percent(p, 2 if 0 < p < 0.001 else 1)
+        # Small prevalences have a digit more, unless it would be a zero.
+        self._environment.filters["percent"] = lambda p: percent(p, 2 if 0.00005 <= p < 0.001 else 1)
 
     def render(self, template: str, walk: Walk | None = None, **values: Any) -> str:
         """Return a page as text, which may show all that was found on a walk."""
@@ -193,6 +194,7 @@ async def results(request: Request, site: Site, walk: Walk) -> Response:
             "comparison": f"/w/{walk.key}/comparison.svg",
         },
         n_wanted=len(which),
+        min_ranked=MIN_RANKED,
         page=page,
         last=last,
         fits=views.fit_counts(estimates),

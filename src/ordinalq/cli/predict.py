@@ -345,8 +345,6 @@ def _on_spark(task: Any, job: "Job", where: Where) -> Any:
 
 # Groups without a good fit that are named.
 NAMED = 20
-# Items of a group from which --best and --worst rank it.
-MIN_RANKED = 10
 # Groups in one file of a folder.
 PART_GROUPS = 100_000
 # Of the intervals of periods, where none is given.
@@ -387,6 +385,7 @@ def predict(
     """Estimate the class distribution of a table, or of each group of its rows."""
     from ordinalq.cli import display
     from ordinalq.inference.estimates import check_names
+    from ordinalq.inference.predict import MIN_RANKED
     from ordinalq.tables.grouping import names_of
 
     addresses = {"dask": scheduler, "spark": master}
