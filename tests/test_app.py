@@ -324,6 +324,7 @@ def test_two_columns_of_groups_and_weights_are_those_of_the_command_line(app, ta
     client.done(walk)
     page = client.post(f"{walk}/predict", {"by": "day:month", "and": "day:year"})
     assert problem(page) == "Choose two different columns of groups, or one."
+    assert '<option value="stands_for" selected>' in client.get(f"{walk}/new").text, "the weights of the model"
     client.post(f"{walk}/predict", {"by": "shop", "and": "day:month", "weight": "stands_for"})
     page = client.done(walk).text
     assert "9 groups by shop, day:month" in page

@@ -148,11 +148,15 @@ async def new(request: Request, site: Site, walk: Walk) -> Response:
     if walk.sample is not None and walk.sample_preview is not None:
         preview, asked = walk.sample_preview, walk.asked
         by = asked.by or ((likely_group(preview),) if walk.answer is None else ())
+        # Weights of the model are those of the rows, unless the user has chosen otherwise.
+        learned = {name for name, reason in walk.fitted.unused.items() if reason == "the weight"}
+        known = [name for name in forms.columns_of(preview) if name in learned] if walk.answer is None else []
         values = {
             "preview": preview,
             "groups": forms.columns_of(preview),
             "periods": forms.periods_of(preview),
             "by": [*by, "", ""][:2],
+            "weight": asked.weight or (known[0] if known else ""),
             "levels": [f"{level:g}" for level in forms.LEVELS],
             "level": f"{asked.level:g}",
         }
