@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from ordinalq.cli import main
+from ordinalq.io.table import open_table
 
 WORDS = ["awful", "poor", "fair", "good", "great"]
 
@@ -196,6 +197,13 @@ def test_parquet_of_lists_and_truncated_parquet(capsys, tmp_path):
     assert "train.parquet: not a readable parquet file" in refused(fit, capsys, tmp_path)
     frame.drop(columns="tags").iloc[:0].to_parquet(tmp_path / "train.parquet")
     assert "expected rows, but the file has none" in refused(fit, capsys, tmp_path)
+
+
+def test_rows_under_a_header_of_another_separator_name_the_separators(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("review|stars\nnice, but small|3\n")
+    with pytest.raises(ValueError, match=r"t\.csv, line 2: expected 1 column, got 2\. A \.csv file has commas or"):
+        open_table(path).read()
 
 
 NEW = {
