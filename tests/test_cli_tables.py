@@ -65,6 +65,17 @@ def test_last_line_of_predict_says_how_many_groups_do_not_fit_and_what_to_do(rev
     assert (found.drop("strange") != "good").sum() <= 1
 
 
+def test_predict_names_the_next_step(reviews, tmp_path, capsys):
+    new = written(pd.read_csv(reviews / "new.csv"), tmp_path / "new table.csv")
+    predict = ["predict", reviews / "stars.oq", new]
+    run(*predict)
+    assert capsys.readouterr().out.endswith("next:      add --interval 0.95 for intervals\n")
+    run(*predict, "--by", "date:quarter")
+    command = shlex.split(" ".join(capsys.readouterr().out.partition("for narrower intervals:")[2].split()))
+    assert command == ["ordinalq", "plan", str(reviews / "stars.oq"), str(new), "--by", "date:quarter"]
+    run(*command[1:])
+
+
 # The README
 
 

@@ -311,11 +311,11 @@ def _marks(estimates: "Estimates") -> list[str]:
     return marks
 
 
-def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
-    """State how many samples do not look like a mixture of the training classes, and what to do."""
+def fit(estimates: "Estimates", *, knows_groups: bool) -> bool:
+    """State how many samples do not look like a mixture of the training classes, and what to do; return if any."""
     tested = 0 if estimates.fit is None else int((estimates.fit != "too few items").sum())
     if estimates.fit is None or not tested:
-        return
+        return False
     marked = tested - int((estimates.fit == "good").sum())
     like = "the training groups" if knows_groups else "a mixture of the training classes"
     groups = f"{counted(tested, 'group')} with enough items"
@@ -327,9 +327,10 @@ def fit(estimates: "Estimates", *, knows_groups: bool) -> None:
     if not marked:
         caveat = "" if knows_groups or estimates.basis is not None else " (no proof: see fit --by)"
         sentences(f"fit: {who} look{'s' * single} like {like}{caveat}")
-        return
+        return False
     remedy = "label some of their items" if knows_groups else "train with --by COLUMN, or label some of their items"
     sentences(f"fit: {who} {'does' if single else 'do'} not look like {like}: {remedy}")
+    return True
 
 
 def smoothing_of(quantifier: "Quantifier") -> "Smoothing | None":

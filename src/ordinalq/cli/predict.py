@@ -451,7 +451,13 @@ def _say(
         _say_diagnoses(found, job.by)
     for path in outputs:
         say(f"written: {path}")
-    display.fit(estimates, knows_groups=job.knows_groups)
+    if display.fit(estimates, knows_groups=job.knows_groups):
+        return
+    if estimates.bounds is None:
+        display.labelled("next", "add --interval 0.95 for intervals")
+    elif job.by is not None and job.weight is None and not job.tidy_groups and str(job.table) != "-":
+        command = ["ordinalq", "plan", str(job.model), str(job.table), "--by", job.by]
+        display.labelled("next", f"for narrower intervals: {shlex.join(command)}")
 
 
 class Answer(NamedTuple):
