@@ -300,7 +300,7 @@ def test_a_broken_file_is_answered_where_it_was_chosen(browser, program, tmp_pat
     assert all("415" in line for line in browser.console())
     begin(browser, program)
     browser.keys("#labelled", tmp_path / "broken.csv")
-    browser.wait_for("Broken.csv, line 3: expected 2 columns, got 1.")
+    browser.wait_for("broken.csv, line 3: expected 2 columns, got 1.")
 
 
 def test_words_are_put_in_order_by_keys_and_by_dragging(browser, tmp_path):
