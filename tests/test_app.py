@@ -14,7 +14,8 @@ import pytest
 from pages import Client, problem, served
 from progress_record import ProgressRecord
 
-from ordinalq.app import work
+import ordinalq as oq
+from ordinalq.app import views, work
 from ordinalq.cli import main
 from ordinalq.io.table import open_table
 
@@ -154,6 +155,17 @@ def test_names_of_groups_are_shown_and_not_obeyed(walked):
     page = client.get(f"{project}/results").text
     assert "&lt;b&gt;x&lt;/b&gt;" in page
     assert "<b>x</b>" not in page
+
+
+@pytest.mark.parametrize("sort", ["mean", "-mean"])
+def test_groups_of_few_rows_do_not_lead_the_order_by_means(sort, rng):
+    code = rng.integers(3, size=300)
+    model = oq.PACC().fit(code[:, None] + rng.normal(scale=0.1, size=(300, 1)), code)
+    X = np.repeat([[0.0], [1.0], [0.0], [2.0], [2.0]], [1, 50, 9, 30, 1], axis=0)
+    estimates = model.predict_groups(X, np.repeat([*"abcde"], [1, 50, 9, 30, 1]))
+    order = views.positions(estimates, views.Wanted(sort=sort)).tolist()
+    assert order[:2] == ([3, 1] if sort == "mean" else [1, 3])
+    assert set(order[2:]) == {0, 2, 4}
 
 
 def test_groups_are_sorted_and_filtered(walked):
@@ -312,6 +324,7 @@ def test_two_columns_of_groups_and_weights_are_those_of_the_command_line(app, ta
     client.done(project)
     page = client.post(f"{project}/predict", {"by": "day:month", "and": "day:year"})
     assert problem(page) == "Both columns of groups are the same. Choose two different columns, or one."
+    assert '<option value="stands_for" selected>' in client.get(f"{project}/new").text, "the weights of the model"
     client.post(f"{project}/predict", {"by": "shop", "and": "day:month", "weight": "stands_for"})
     page = client.done(project).text
     assert "9 groups by shop, day:month" in page

@@ -353,6 +353,16 @@ def test_all_steps_can_be_read_on_a_phone(walked, browser, tmp_path, dark):
     assert ground == ("rgb(20, 23, 26)" if dark else "rgb(255, 255, 255)")
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_long_names_of_groups_leave_all_classes_in_view(walked, browser, width):
+    browser.open(f"{walked.address}/results")
+    browser.resize(width, 800)
+    name = "Kindle Oasis E-reader with Leather Charging Cover, 6 High-Resolution Display (300 ppi), Wi-Fi, Merlot " * 2
+    browser.run("for (const e of document.querySelectorAll('th .name')) e.textContent = arguments[0]", name)
+    right = "return Math.max(...[...document.querySelectorAll(arguments[0])].map(e => e.getBoundingClientRect().right))"
+    assert browser.run(right, "table.cards-on-phone tbody td") <= browser.run(right, "main")
+
+
 def test_paper_has_the_results_and_no_buttons(walked, browser):
     browser.open(f"{walked.address}/results")
     browser.resize(800, 1100, dark=True, media="print")

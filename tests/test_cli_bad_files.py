@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from ordinalq.cli import main
+from ordinalq.io.table import open_table
 
 WORDS = ["awful", "poor", "fair", "good", "great"]
 
@@ -158,7 +159,10 @@ OTHER_FORMATS = {
     "rubbish.parquet": (np.random.default_rng(0).bytes(5000), "not a readable parquet file"),
     "empty.parquet": (b"", "not a readable parquet file"),
     "text.parquet": (GOOD.encode(), "not a readable parquet file"),
-    "comma.tsv": (GOOD.encode(), "2 of 2 columns are missing: 'review', 'stars'"),
+    "comma.tsv": (GOOD.encode(), "The columns are separated by ','. Use --format csv."),
+    "tab.csv": (GOOD.replace(",", "\t").encode(), "The columns are separated by '\\t'. Use --format tsv."),
+    "bar.csv": (GOOD.replace(",", "|").encode(), "separated by '|'. Save the table with commas, semicolons or tabs."),
+    "old.xls": (b"\xd0\xcf\x11\xe0 and so on\n", "expected an .xlsx file. Save it as .xlsx or CSV in Excel."),
     "plain.csv.gz": (GOOD.encode(), "not a readable csv file: Not a gzipped file"),
     "short.csv.gz": (gzip.compress(GOOD.encode())[:-20], "not a readable csv file"),
     "table.xlsx": (b"PK", "not a readable Excel or OpenDocument file"),
@@ -193,6 +197,13 @@ def test_parquet_of_lists_and_truncated_parquet(capsys, tmp_path):
     assert "train.parquet: not a readable parquet file" in refused(fit, capsys, tmp_path)
     frame.drop(columns="tags").iloc[:0].to_parquet(tmp_path / "train.parquet")
     assert "expected rows, but the file has none" in refused(fit, capsys, tmp_path)
+
+
+def test_rows_under_a_header_of_another_separator_name_the_separators(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("review|stars\nnice, but small|3\n")
+    with pytest.raises(ValueError, match=r"t\.csv, line 2: expected 1 column, got 2\. A \.csv file has commas or"):
+        open_table(path).read()
 
 
 NEW = {
@@ -250,10 +261,10 @@ def test_columns_of_another_type_than_in_training(models, capsys, tmp_path):
 
 
 def test_missing_columns_of_parquet_are_in_no_line(models, capsys, tmp_path):
-    table = pd.DataFrame(rows()).drop(columns=["review", "stars"]).assign(a=1, b=2, c=3)
+    table = pd.DataFrame(rows()).drop(columns=["review", "stars"]).assign(**dict.fromkeys("abcdefgh", 1))
     table[table["price"] > 10].to_parquet(tmp_path / "new.parquet")  # with its index
     error = refused(["predict", models / "text.oq", tmp_path / "new.parquet"], capsys, tmp_path)
-    assert "new.parquet: 1 of 1 columns are missing: 'review'; there are 7 columns: 'price', " in error
+    assert "new.parquet: 1 of 1 columns are missing: 'review'; there are 12 columns: 'price', " in error
     assert error.endswith(" and 2 more.\n")
 
 

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,17 @@ def test_last_line_of_predict_says_how_many_groups_do_not_fit_and_what_to_do(rev
     found = pd.read_csv(tmp_path / "fit.csv").set_index("product")["fit"]
     assert found["strange"] == "bad"
     assert (found.drop("strange") != "good").sum() <= 1
+
+
+def test_predict_names_the_next_step(reviews, tmp_path, capsys):
+    new = written(pd.read_csv(reviews / "new.csv"), tmp_path / "new table.csv")
+    predict = ["predict", reviews / "stars.oq", new]
+    run(*predict)
+    assert capsys.readouterr().out.endswith("next:      add --interval 0.95 for intervals\n")
+    run(*predict, "--by", "date:quarter")
+    command = shlex.split(" ".join(capsys.readouterr().out.partition("for narrower intervals:")[2].split()))
+    assert command == ["ordinalq", "plan", str(reviews / "stars.oq"), str(new), "--by", "date:quarter"]
+    run(*command[1:])
 
 
 # The README
@@ -395,6 +407,19 @@ def test_reading_reports_how_far_it_is(reviews, tmp_path, monkeypatch):
 
 
 # fit
+
+
+def test_the_next_command_of_fit_has_the_groups_and_the_weights_and_can_be_run(tmp_path, capsys):
+    frame = mixed_table().rename(columns={"week": "week of sale"}).assign(w=1.5)
+    train, model = written(frame, tmp_path / "my train.csv"), tmp_path / "my model.oq"
+    fit = ["fit", train, "--target", "stars", "--features", "price", "--method", "PACC", "--by", "week of sale"]
+    run(*fit, "--weight", "w", "--weight-type", "frequency", "--out", model)
+    printed = capsys.readouterr().out.partition("next:")[2]
+    command = shlex.split(" ".join(printed.split()))
+    assert command[:4] == ["ordinalq", "predict", str(model), "NEW_TABLE"]
+    run("predict", model, train, *command[4:])
+    assert "weights" not in capsys.readouterr().err
+    assert command[4:8] == ["--by", "week of sale", "--weight", "w"]
 
 
 def test_fit_without_a_method_says_what_it_chose_why_and_the_error_to_expect(tmp_path, capsys):

@@ -492,6 +492,18 @@ def test_a_damaged_sheet_is_refused(tmp_path):
         open_table(changed).columns()
 
 
+def test_columns_of_excel_files_are_as_wide_as_their_shown_numbers(tmp_path):
+    path = tmp_path / "t.xlsx"
+    frame = pd.DataFrame({"5": [1 / 3, 2e-8 / 3], "energy": [12345678.901234567, 1.0], "code": ["1", "2"]})
+    writing.write_table(frame, path, "excel", percent=["5"])
+    with zipfile.ZipFile(path) as parts:
+        sheet = parts.read("xl/worksheets/sheet1.xml").decode()
+    widths = [float(width) for width in re.findall(r'<col [^>]*?width="([0-9.]+)"', sheet)]
+    assert 7 <= widths[0] <= 9
+    assert 13 <= widths[1] <= 18
+    assert 'numberStoredAsText="1"' in sheet
+
+
 def test_results_in_excel_have_number_formats_and_no_formulas(tmp_path):
     frame = pd.DataFrame({"product": ["=1+1", None], "n_items": [1200, 3], "5": [0.25, 1], "mean_class": [4.5, np.nan]})
     path = tmp_path / "r.xlsx"

@@ -276,13 +276,13 @@ def test_labels_in_a_column_of_a_table(method, tables, tmp_path, capsys):
     groups = json.loads(capsys.readouterr().out)["groups"]
     assert {row["basis"] for row in groups} == {"model"} if method == "GroupBLP" else {"labels"}
     run(*predict, "--basis", "labels")
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert "labels of 181 items in 13 of 13 groups; 13 estimates rest on the labels alone" in said
     assert "1 *" in said
     assert "* a single item" in said
     run(*predict)
     rest = "; 13 estimates rest on the model (--basis labels: on the labels alone, if there are ten)"
-    assert (rest in capsys.readouterr().out) == (method == "GroupBLP")
+    assert (rest in " ".join(capsys.readouterr().out.split())) == (method == "GroupBLP")
 
 
 def refused(capsys, *words):
@@ -368,6 +368,20 @@ def test_plan_writes_the_rows_to_label(ending, tables, tmp_path, capsys):
     said = capsys.readouterr().out
     assert f"{result['total']:,} labels in" in said
     assert "drawn at random within each group" in said
+    place = "line" if ending == "csv" else "row"
+    assert f"to the rows whose numbers are in the column '{place}'; then: ordinalq predict" in " ".join(said.split())
+    run(*plan[:-2])
+    assert "next:      add --out to_label.csv to draw these rows" in capsys.readouterr().out
+
+
+def test_plan_offers_labels_of_all_groups_only_if_they_are_fewer(tables, capsys):
+    for width in ("0.1", "0.2", "0.4", "0.8"):
+        plan = ["plan", tables / "GroupBLP.oq", tables / "new.csv", "--by", "shop", "--width", width]
+        run(*plan, "--json")
+        result = json.loads(capsys.readouterr().out)
+        run(*plan)
+        fewer = result["spread"]["n_labels"] < result["total"] and result["spread"]["width"] <= float(width)
+        assert ("Or, for all groups together" in capsys.readouterr().out) == fewer
 
 
 def test_plan_of_a_whole_table_has_a_column_for_the_labels(tables, tmp_path, capsys):
@@ -390,7 +404,7 @@ def test_evaluation_of_groups_leads_with_them_and_ends_with_a_verdict(tables, ca
     assert lines[0] == "mean errors on 13 groups of 721 items, by shop, 1 of a single item"
     assert "On your 13 groups this model is " in " ".join(lines[-3:])
     assert any("stars on average" in line for line in lines)
-    assert any("95% intervals of PACC hold" in line for line in lines)
+    assert any("95% intervals of PACC contain" in line for line in lines)
     run(*evaluate, "--protocol", "npp", "--samples", "20", "--json")
     both = json.loads(capsys.readouterr().out)
     assert both["groups"]["n_single"] == 1

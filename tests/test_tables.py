@@ -437,6 +437,17 @@ def test_an_order_that_contradicts_the_data_is_questioned(rng, tmp_path, capsys)
     assert ", ".join(MOODS) in out or ", ".join(MOODS[::-1]) in out
 
 
+@pytest.mark.parametrize("given", [[0, 2, 1, 3, 4], [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]], ids=["swap", "usual", "reverse"])
+def test_an_order_other_than_the_usual_one_of_a_scale_is_questioned(given, rng, tmp_path, capsys):
+    path = written(moods(rng), tmp_path / "train.csv")
+    fit = ["fit", str(path), "--target", "mood", "--method", "PACC", "--out", str(tmp_path / "m.oq")]
+    assert main([*fit, "--classes", ",".join(MOODS[i] for i in given)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert ("order:" in out) == (given[1] == 2)
+    if "contradicted" not in out:
+        assert (f"not the usual order of these words: {', '.join(MOODS)}. Check it" in out) == ("order:" in out)
+
+
 @pytest.mark.parametrize("given", [sorted(MOODS), [MOODS[-1], *MOODS[:-1]]], ids=["alphabetical", "last first"])
 def test_likely_mistakes_in_the_order_are_questioned(given, rng):
     model = oq.TableModel(oq.PACC()).fit(moods(rng), "mood", classes=given)

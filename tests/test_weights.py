@@ -262,7 +262,7 @@ def test_classifiers_that_take_weights_get_them(rng):
     assert_allclose(piped.classifier_.held_out_scores_, routed.classifier_.held_out_scores_)
     plain = oq.PACC(oq.classifiers.CrossFitted(pipe, cv=3)).fit(X, y)
     assert np.abs(piped.classifier_.held_out_scores_ - plain.classifier_.held_out_scores_).max() > 0.01
-    with pytest.warns(UserWarning, match="KNeighborsClassifier does not support sample_weight"):
+    with pytest.warns(UserWarning, match=r"Weights are not used to fit the classifier \(KNeighborsClassifier\)"):
         oq.PACC(oq.classifiers.CrossFitted(KNeighborsClassifier(), cv=3)).fit(X, y, sample_weight=w)
 
 

@@ -15,6 +15,7 @@ from ordinalq.app.jobs import RUNNING
 from ordinalq.app.sessions import Project, Session, Sessions
 from ordinalq.app.uploads import MAX_FILE
 from ordinalq.classifiers.stacking import BUDGETS
+from ordinalq.inference.predict import MIN_RANKED
 from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.labels import MAX_LABELS, MIN_CLASSES
 from ordinalq.tables.preview import likely_group
@@ -39,8 +40,8 @@ class Site:
             undefined=jinja2.StrictUndefined,
         )
         self._environment.filters["sentence"] = sentence
-        # Small shares have a digit more.
-        self._environment.filters["percent"] = lambda p: percent(p, 2 if 0 < p < 0.001 else 1)
+        # Small prevalences have a digit more, unless it would be a zero.
+        self._environment.filters["percent"] = lambda p: percent(p, 2 if 0.00005 <= p < 0.001 else 1)
 
     def render(self, template: str, project: Project | None = None, **values: Any) -> str:
         """Return a page as text, with the results of a project."""
@@ -145,11 +146,15 @@ async def new(request: Request, site: Site, project: Project) -> Response:
     if project.sample is not None and project.sample_preview is not None:
         preview, options = project.sample_preview, project.options
         by = options.by or ((likely_group(preview),) if project.answer is None else ())
+        # Weights of the model are those of the rows, unless the user has chosen otherwise.
+        learned = {name for name, reason in project.fitted.unused.items() if reason == "the weight"}
+        known = [name for name in forms.columns_of(preview) if name in learned] if project.answer is None else []
         values = {
             "preview": preview,
             "groups": forms.columns_of(preview),
             "periods": forms.periods_of(preview),
             "by": [*by, "", ""][:2],
+            "weight": options.weight or (known[0] if known else ""),
             "levels": [f"{level:g}" for level in forms.LEVELS],
             "level": f"{options.level:g}",
         }
@@ -193,6 +198,7 @@ async def results(request: Request, site: Site, project: Project) -> Response:
             "comparison": f"/w/{project.key}/comparison.svg",
         },
         n_wanted=len(which),
+        min_ranked=MIN_RANKED,
         page=page,
         last=last,
         fits=views.fit_counts(estimates),

@@ -68,7 +68,9 @@ def ending_of(name: str) -> str:
     last = name.lower().removesuffix(packed).rpartition(".")[2]
     if last not in (*ENDINGS, MODEL) or (packed and ENDINGS.get(last, MODEL) in (*BINARY, MODEL)):
         raise RequestError(
-            f"{shown_name(name)}: expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet (text also as .gz).", 415
+            f"{shown_name(name)}: expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet (text also as .gz). "
+            "Save older Excel files as .xlsx.",
+            415,
         )
     return f".{last}{packed}"
 

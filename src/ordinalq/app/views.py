@@ -6,6 +6,7 @@ import numpy as np
 
 from ordinalq._utils.validation import Array, Index
 from ordinalq.inference.estimates import Estimates, largest_first
+from ordinalq.inference.predict import MIN_RANKED
 
 # Groups on one page and in one figure, as :func:`ordinalq.plot.distributions` draws them.
 PER_PAGE, PER_FIGURE = 50, 30
@@ -31,7 +32,10 @@ class Wanted(NamedTuple):
 
 
 def positions(estimates: Estimates, wanted: Wanted) -> Index:
-    """Return the positions of the selected groups in order."""
+    """Return the positions of the selected groups in order.
+
+    By their means, groups of fewer than `MIN_RANKED` items come last: single items would lead otherwise.
+    """
     kept = np.flatnonzero(estimates.n_items >= wanted.least)
     if wanted.find and estimates.keys is not None:
         names = estimates.keys.labels()
@@ -39,7 +43,10 @@ def positions(estimates: Estimates, wanted: Wanted) -> Index:
     if not wanted.sort or not len(kept):
         return kept
     P = estimates.prevalences[kept]
-    return kept[largest_first(wanted.sort, estimates.classes, estimates.n_items[kept], P, estimates.scale.numbers)]
+    kept = kept[largest_first(wanted.sort, estimates.classes, estimates.n_items[kept], P, estimates.scale.numbers)]
+    if wanted.sort not in ("mean", "-mean"):
+        return kept
+    return kept[np.argsort(estimates.n_items[kept] < MIN_RANKED, kind="stable")]
 
 
 def drawn(which: Index, wanted: Wanted) -> tuple[Index, str]:

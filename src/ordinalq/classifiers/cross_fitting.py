@@ -112,8 +112,7 @@ def usable_weights(estimator: Any, sample_weight: Any, n_items: int) -> Floats |
     if has_fit_parameter(last, "sample_weight"):
         return weights
     warnings.warn(
-        f"{type(last).__name__} does not support sample_weight and is fitted without. "
-        "Only statistics of its scores are weighted.",
+        f"Weights are not used to fit the classifier ({type(last).__name__}), only in what is learned from its scores.",
         stacklevel=4,
     )
     return None

@@ -198,7 +198,7 @@ def basis(estimates: "Estimates") -> None:
     if some > alone:
         text += f"; {_rest(some - alone)} on the model"
         text += " (--basis labels: on the labels alone, if there are ten)"
-    say(text)
+    sentences(text)
 
 
 def _rest(n: int) -> str:
@@ -255,8 +255,9 @@ def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
     table(headers, [(row["estimate"], *(f"{row[name]:.4f}" for name in names)) for row in records])
     model = records[0]
     sentences(
-        f"{percent(facts['level'])} intervals of {model['estimate']} hold {percent(model['covered'], 0)} of the shares "
-        f"and {percent(model['mean_class_covered'], 0)} of the means; mean width of a share {model['width']:.3f}"
+        f"{percent(facts['level'])} intervals of {model['estimate']} contain {percent(model['covered'], 0)} of the "
+        f"true prevalences, with a mean width of {model['width']:.3f}, and {percent(model['mean_class_covered'], 0)} "
+        "of the true means"
     )
     say(f"the {mean} is off by {model['mean_class']:.2f}{unit and f' {unit}'} on average")
     sentences(facts["verdict"])
@@ -313,11 +314,14 @@ def _marks(estimates: "Estimates") -> list[str]:
     return marks
 
 
-def fit(estimates: "Estimates", *, has_groups: bool) -> None:
-    """Print the number of samples with a bad fit, and advice."""
+def fit(estimates: "Estimates", *, has_groups: bool) -> bool:
+    """Print the number of samples with a bad fit, and advice.
+
+    Return whether there are any.
+    """
     tested = 0 if estimates.fit is None else int((estimates.fit != "too few items").sum())
     if estimates.fit is None or not tested:
-        return
+        return False
     marked = tested - int((estimates.fit == "good").sum())
     like = "the training groups" if has_groups else "a mixture of the training classes"
     groups = f"{counted(tested, 'group')} with enough items"
@@ -329,9 +333,10 @@ def fit(estimates: "Estimates", *, has_groups: bool) -> None:
     if not marked:
         caveat = "" if has_groups or estimates.basis is not None else " (no proof: see fit --by)"
         sentences(f"fit: {who} look{'s' * single} like {like}{caveat}")
-        return
+        return False
     remedy = "label some of their items" if has_groups else "train with --by COLUMN, or label some of their items"
     sentences(f"fit: {who} {'does' if single else 'do'} not look like {like}: {remedy}")
+    return True
 
 
 def smoothing_of(quantifier: "Quantifier") -> "Smoothing | None":

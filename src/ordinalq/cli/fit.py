@@ -1,6 +1,7 @@
 """Subcommands that fit and evaluate a model, and list the methods."""
 
 import json as jsonlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -150,9 +151,16 @@ def fit(
         return
     _print_fitted(model, info, out, verbose=verbose)
     if by is None and (group := _likely_group(file, target, listed(text))):
-        display.labelled("groups", f"{group!r} may be a group of rows; fit --by {group} learns how groups differ")
-    how = "" if by is None else f" --by {by}"
-    display.labelled("next", f"ordinalq predict {out} NEW_TABLE{how} --interval 0.95")
+        display.labelled(
+            "groups", f"{group!r} may be a group of rows; fit --by {shlex.quote(group)} learns how groups differ"
+        )
+    given = {
+        "--by": by,
+        "--weight": weight,
+        "--weight-type": weight_type if weight and weight_type != "survey" else None,
+    }
+    how = [word for option, value in given.items() if value is not None for word in (option, value)]
+    display.labelled("next", shlex.join(["ordinalq", "predict", str(out), "NEW_TABLE", *how, "--interval", "0.95"]))
 
 
 def _likely_group(file: "Table", target: str, text: Sequence[str]) -> str:

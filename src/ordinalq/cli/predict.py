@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import logging
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -35,6 +36,8 @@ from ordinalq.cli.options import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ordinalq.inference.estimates import Estimates
     from ordinalq.inference.label_plan import LabelsNeeded, SpreadLabels
     from ordinalq.inference.options import IntervalOptions
@@ -355,8 +358,6 @@ def _on_spark(task: Any, job: "Job", where: EngineAddress) -> Any:
 
 # Groups without a good fit that are named.
 NAMED = 20
-# Items of a group from which --best and --worst rank it.
-MIN_RANKED = 10
 # Groups in one file of a folder.
 PART_GROUPS = 100_000
 # Of the intervals of periods, where none is given.
@@ -403,6 +404,7 @@ def predict(
     """Estimate the class distribution of a table, or of each group of its rows."""
     from ordinalq.cli import display
     from ordinalq.inference.estimates import check_names
+    from ordinalq.inference.predict import MIN_RANKED
     from ordinalq.tables.grouping import names_of
 
     addresses = {"dask": scheduler, "spark": master}
@@ -417,7 +419,7 @@ def predict(
         raise ValueError(f"interval must be a level between 0 and 1, such as 0.95, got {interval}.")
     if best is not None or worst is not None:
         if sum(option is not None for option in (sort, top, best, worst)) > 1:
-            raise ValueError("--best and --worst exclude each other, --sort and --top. Pass one of them.")
+            raise ValueError("--best, --worst, --sort and --top exclude each other. Use one of them.")
         sort, top = ("mean", best) if worst is None else ("-mean", worst)
         min_items = MIN_RANKED if min_items is None else min_items
     selection = {"sort": sort, "top": top, "min_items": min_items}
@@ -447,7 +449,7 @@ def predict(
     display.prevalences(estimates)
     display.others(estimates, n_groups)
     if (best or worst) and min_items is not None and min_items > 1:
-        say(f"ranked by the estimated mean among groups with at least {min_items:,} items (--min-items 1: all)")
+        display.sentences(f"ranked by the estimated mean, groups of at least {min_items:,} items (--min-items 1: all)")
     display.assumption(estimates)
     display.basis(estimates)
     display.verdict(estimates)
@@ -468,7 +470,13 @@ def _print_estimates(
         _print_diagnoses(found, job.by)
     for path in outputs:
         say(f"written: {path}")
-    display.fit(estimates, has_groups=job.has_groups)
+    if display.fit(estimates, has_groups=job.has_groups):
+        return
+    if estimates.bounds is None:
+        display.labelled("next", "add --interval 0.95 for intervals")
+    elif job.by is not None and job.weight is None and not job.tidy_groups and str(job.table) != "-":
+        command = ["ordinalq", "plan", str(job.model), str(job.table), "--by", job.by]
+        display.labelled("next", f"for narrower intervals: {shlex.join(command)}")
 
 
 class Answer(NamedTuple):
@@ -698,7 +706,7 @@ def plan(
     if job.tidy_groups:
         raise ValueError("plan does not support --tidy-groups. Use the same names in the table.")
     if group is not None and rows is None:
-        raise ValueError("--group needs --rows.")
+        raise ValueError("--group needs --rows, the number of rows to draw from the group.")
     if rows is not None:
         _draw_rows(job, rows, group, out, made, quantity, interval)
         return
@@ -713,23 +721,28 @@ def plan(
         print_json(_needed_result(found.needed) | _spread_result(found.spread))
         return
     _print_needed(found.needed)
-    if found.spread is not None:
+    # Labels of all groups are an alternative only if they are fewer.
+    if found.spread is not None and found.spread.n_labels < found.needed.total and found.spread.width <= width:
         display.sentences(f"Or, for all groups together: {found.spread}")
     if out is not None:
         say(f"written: {out}, {counted(found.needed.total, 'row')}, drawn at random within each group")
-        _print_next_step(job, out)
+        _print_next_step(job, out, drawn)
+    elif found.needed.total:
+        display.labelled("next", "add --out to_label.csv to draw these rows")
 
 
-def _print_next_step(job: Job, out: Path) -> None:
+def _print_next_step(job: Job, out: Path, rows: "pd.DataFrame") -> None:
     """Print the steps from rows to label to estimates with labels."""
     from ordinalq.cli import display
 
     column = job.labels or job.info.target or "LABELS"
-    by = "" if job.by is None else f" --by {job.by}"
+    place = rows.columns[1 if len(job.file.files) > 1 else 0]
+    by = [] if job.by is None else ["--by", job.by]
+    command = ["ordinalq", "predict", str(job.model), str(job.table), *by, "--labels", column, "--interval", "0.95"]
     display.labelled(
         "next",
-        f"fill in {column} in {out}, copy it to the same rows of {job.table}, then: ordinalq predict {job.model} "
-        f"{job.table}{by} --labels {column} --interval 0.95",
+        f"fill in {column} in {out}; copy it into a column {column} of {job.table}, to the rows whose numbers are in "
+        f"the column {place!r}; then: {shlex.join(command)}",
     )
 
 
@@ -776,8 +789,8 @@ def _draw_rows(
     if found.spread is not None:
         display.sentences(f"{found.spread}")
     where = "all rows without a label" if found.group is None else f"the rows of {found.group} without a label"
-    say(f"written: {out}, {len(found.rows):,} rows, drawn at random from {where}")
-    _print_next_step(job, out)
+    display.sentences(f"written: {out}, {counted(len(found.rows), 'row')}, drawn at random from {where}")
+    _print_next_step(job, out, found.rows)
 
 
 def _spread_result(spread: "SpreadLabels | None") -> dict[str, Any]:
@@ -807,11 +820,11 @@ def _print_needed(needed: "LabelsNeeded") -> None:
     import numpy as np
 
     from ordinalq._utils.text import MAX_ROWS, table
-    from ordinalq.cli.display import key_columns
+    from ordinalq.cli.display import key_columns, sentences
 
     if np.isfinite(typical := needed.typical_width):
         first = f"{needed.n_stated} labels in each group: {percent(needed.level)} intervals of the {_what(needed)}"
-        say(f"{first} would be {typical:.2f} wide (median of the groups with more rows)")
+        sentences(f"{first} would be {typical:.2f} wide (median of the groups with more rows)")
     groups = key_columns(needed.keys, len(needed.labels))
     headers = [*groups, "items", "labelled", "width now", "to label", "width then"]
     rows = [
@@ -829,7 +842,7 @@ def _print_needed(needed: "LabelsNeeded") -> None:
     what = _what(needed)
     some = int((needed.labels > 0).sum())
     cost = f"{needed.total:,} labels in {some:,} group{'s' * (some != 1)}"
-    say(f"{percent(needed.level)} intervals of the {what}, at most {needed.asked:g} wide: {cost}")
+    sentences(f"{percent(needed.level)} intervals of the {what}, at most {needed.asked:g} wide: {cost}")
     if (needed.width > needed.asked).any():
         say("! not reached even if all items are labelled. Use --estimand sample or a larger width.")
     if (needed.basis == "labels").any():

@@ -243,6 +243,8 @@ def group_samples(groups: Any, n_items: int) -> Samples:
 
 # The key of all groups that are not shown by themselves.
 OTHER = "(other)"
+# Items of a group from which it is ranked by its mean.
+MIN_RANKED = 10
 
 
 def select(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ordinalq._utils.text import first_of, percent
+from ordinalq._utils.text import counted, first_of, percent
 from ordinalq._utils.validation import Array, Floats, Index, Mask, check_choice
 from ordinalq.samples.keys import PERIODS
 
@@ -39,6 +39,18 @@ UNNAMED = ("", "__index_level_0__")
 MAX_COLUMNS = 100_000
 
 
+# Present columns that an error lists.
+MAX_NAMED = 10
+
+# Separators by which a header may be wrongly read as one name, and what to do.
+SEPARATORS = {
+    "\t": "Use format='tsv'.",
+    ";": "Use format='csv'.",
+    "|": "Save the table with commas, semicolons or tabs.",
+    ",": "Use format='csv'.",
+}
+
+
 def require_columns(present: Iterable[Any], names: Sequence[str], where: str) -> None:
     """Raise an error if a table lacks some of the columns.
 
@@ -54,11 +66,22 @@ def require_columns(present: Iterable[Any], names: Sequence[str], where: str) ->
         dated = [name for name in missing if name.rpartition(":")[0] in known]
         periods = f"; periods of a column of dates are {', '.join(PERIODS)}, as in date:month" if dated else ""
         near = difflib.get_close_matches(missing[0], named, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = f" Did you mean {near[0]!r}?" if near else _separator_hint(named)
+        there = f"there {'is' if len(named) == 1 else 'are'} {counted(len(named), 'column')}"
         raise ValueError(
-            f"{where}{place}: {len(missing)} of {len(names)} columns are missing: {_first(missing)}; there are "
-            f"{len(named)} columns: {_first(named)}{periods}.{hint}"
+            f"{where}{place}: {len(missing)} of {len(names)} columns are missing: {_first(missing)}; {there}: "
+            f"{_first(named, MAX_NAMED)}{periods}.{hint}"
         )
+
+
+def _separator_hint(names: Sequence[str]) -> str:
+    """Return a sentence about the separator if the names of all columns were read as one name, else "".
+
+    >>> _separator_hint(["stars;review"]), _separator_hint(["stars", "review"])
+    (" The columns are separated by ';'. Use format='csv'.", '')
+    """
+    found = [separator for separator in SEPARATORS if len(names) == 1 and separator in names[0]]
+    return f" The columns are separated by {found[0]!r}. {SEPARATORS[found[0]]}" if found else ""
 
 
 def check_names(names: Sequence[str], where: str) -> None:
@@ -72,8 +95,8 @@ def check_names(names: Sequence[str], where: str) -> None:
         seen.add(name)
 
 
-def _first(names: Sequence[Any]) -> str:
-    return first_of([text if len(text := repr(name)) <= 60 else text[:57] + "..." for name in names])
+def _first(names: Sequence[Any], most: int = 5) -> str:
+    return first_of([text if len(text := repr(name)) <= 60 else text[:57] + "..." for name in names], most)
 
 
 # Cells of a table as numbers, dates and words; an error names the row that cannot be read so.

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ordinalq._utils.extras import require_extra
+from ordinalq._utils.text import counted
 from ordinalq._utils.validation import Index
 
 if TYPE_CHECKING:
@@ -454,7 +455,9 @@ def exact_rows(block: bytes, dialect: Dialect, n_columns: int, first_line: int, 
             continue  # an empty line
         if len(row) != n_columns:
             line = first_line + number - 1
-            raise ValueError(f"{name}, line {line}: expected {n_columns} columns, got {len(row)}.")
+            # A header with another separator is one name.
+            hint = " A .csv file has commas or semicolons between the columns, a .tsv file tabs." * (n_columns == 1)
+            raise ValueError(f"{name}, line {line}: expected {counted(n_columns, 'column')}, got {len(row)}.{hint}")
         cells.append(row)
         numbers.append(first_line + number - 1)
     return Rows(cells, numbers, sum(len(line.encode()) for line in lines[:done]), done)

@@ -49,6 +49,9 @@ with require_extra("tables", "reading tables"):
     from ordinalq.io.jsonl import JsonLines
     from ordinalq.io.parquet import Parquet
 
+# Extensions of Excel files that are not read.
+OLD_EXCEL = (".xls", ".xlsb")
+
 QUOTING = ("auto", "minimal", "none")
 
 # A chunk has at most this many bytes, in the columns that are read, and this many rows.
@@ -278,6 +281,8 @@ def open_file(
     if format is None:
         format = format_of(Path(shown_name(path)).name)  # noqa: A001
         if format is None:
+            if Path(shown_name(path)).suffix.lower() in OLD_EXCEL:
+                raise ValueError(f"{shown_name(path)}: expected an .xlsx file. Save it as .xlsx or CSV in Excel.")
             raise ValueError(
                 f"{shown_name(path)}: expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet (text also "
                 f"{', '.join(PACKED)}); give its format otherwise, such as format='csv'."

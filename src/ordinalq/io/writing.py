@@ -131,18 +131,21 @@ def _write_excel(frame: pd.DataFrame, path: Path, percent: Collection[str]) -> N
     The widths are limited.
     """
     import xlsxwriter
+    from xlsxwriter.utility import xl_range
 
     safe = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     with xlsxwriter.Workbook(str(path), {**safe, "nan_inf_to_errors": True}) as book:
-        sheet = book.add_worksheet("estimates")
+        sheet = book.add_worksheet("table")
         sheet.freeze_panes(1, 0)
         bold = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
         wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+        fitting: dict[int, int] = {}
         for j, name in enumerate(frame.columns):
             column = frame.iloc[:, j]
             style = "0.0%" if name in percent else STYLES.get(column.dtype.kind)
             shown = book.add_format({"valign": "top"} | ({"num_format": style} if style else {}))
             sheet.write_string(0, j, str(name), bold)
+            lengths = [len(str(name)), len("100.0%")]
             for i, value in enumerate(column.tolist(), 1):
                 if value is None or pd.isna(value):
                     continue
@@ -151,7 +154,15 @@ def _write_excel(frame: pd.DataFrame, path: Path, percent: Collection[str]) -> N
                     sheet.write_string(i, j, text, wrapped if len(text) > LONG else shown)
                 else:
                     sheet.write_number(i, j, value, shown)
+                    lengths.append(len(f"{value:,.2f}"))
+            if style:
+                fitting[j] = min(max(lengths) + 2, LONG)
         sheet.autofit(max_width=WIDE)
+        # The automatic width counts all digits of a number, also those that its format hides.
+        for j, width in fitting.items():
+            sheet.set_column(j, j, width)
+        if frame.size:
+            sheet.ignore_errors({"number_stored_as_text": xl_range(1, 0, len(frame), frame.shape[1] - 1)})
 
 
 def _without_formulas(frame: pd.DataFrame, csv_safe: bool) -> pd.DataFrame:

@@ -53,6 +53,7 @@ from ordinalq.tables.grouping import (
 from ordinalq.tables.inner import model_for
 from ordinalq.tables.model_file import save_model
 from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
+from ordinalq.tables.scales import known_order
 
 # Numbers from the columns of a table: columns by their kinds, then an encoder of all of them.
 
@@ -469,6 +470,9 @@ def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -
             said.append(
                 ("order", f"contradicted by the data: neighbouring classes are hardly taken for one another. {fits}")
             )
+        usual = known_order(names := [str(label) for label in classes])
+        if usual is not None and usual not in (names, names[::-1]) and not found.get("better_order"):
+            said.append(("order", f"not the usual order of these words: {', '.join(usual)}. Check it"))
         if found["rare"]:
             few = ", ".join(f"{name} ({count})" for name, count in found["rare"].items())
             said.append(("rare", f"fewer than {RARE} items of {few}: label more of these first"))

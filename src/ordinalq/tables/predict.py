@@ -98,7 +98,10 @@ def _found(name: str, labels: Sequence[str], column: str) -> str:
         if len(found) == 1:
             return found[0]
     if found:
-        raise ValueError(f"{len(found):,} of the {len(labels):,} groups of {column!r} contain {name!r}: {_some(found)}")
+        raise ValueError(
+            f"{len(found):,} of the {len(labels):,} groups of {column!r} contain {name!r}: {_some(found)}. Use a part "
+            "that only one of them has."
+        )
     words = folded.split()
     near = [label for label in labels if any(word in label.casefold() for word in words)] if len(words) > 1 else []
     hint = nearest(name, labels) or (
