@@ -152,6 +152,11 @@ def labelled(word: str, text: str) -> None:
         say(f"{'' if i else word + ':':<{WORD}}{line}")
 
 
+def next_step(text: str) -> None:
+    """Print the next step in one line, so that a command can be copied."""
+    say(f"{'next:':<{WORD}}{plain(text)}")
+
+
 def columns(used: Mapping[str, str], unused: Mapping[str, str]) -> None:
     """Print the used columns by kind, and the unused columns by reason."""
     roles: dict[str, list[str]] = {}

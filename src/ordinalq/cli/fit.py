@@ -160,7 +160,7 @@ def fit(
         "--weight-type": weight_type if weight and weight_type != "survey" else None,
     }
     how = [word for option, value in given.items() if value is not None for word in (option, value)]
-    display.labelled("next", shlex.join(["ordinalq", "predict", str(out), "NEW_TABLE", *how, "--interval", "0.95"]))
+    display.next_step(shlex.join(["ordinalq", "predict", str(out), "NEW_TABLE", *how, "--interval", "0.95"]))
 
 
 def _likely_group(file: "Table", target: str, text: Sequence[str]) -> str:

@@ -473,10 +473,10 @@ def _print_estimates(
     if display.fit(estimates, has_groups=job.has_groups):
         return
     if estimates.bounds is None:
-        display.labelled("next", "add --interval 0.95 for intervals")
+        display.next_step("add --interval 0.95 for intervals")
     elif job.by is not None and job.weight is None and not job.tidy_groups and str(job.table) != "-":
         command = ["ordinalq", "plan", str(job.model), str(job.table), "--by", job.by]
-        display.labelled("next", f"for narrower intervals: {shlex.join(command)}")
+        display.next_step(f"for narrower intervals: {shlex.join(command)}")
 
 
 class Answer(NamedTuple):
@@ -728,7 +728,7 @@ def plan(
         say(f"written: {out}, {counted(found.needed.total, 'row')}, drawn at random within each group")
         _print_next_step(job, out, drawn)
     elif found.needed.total:
-        display.labelled("next", "add --out to_label.csv to draw these rows")
+        display.next_step("add --out to_label.csv to draw these rows")
 
 
 def _print_next_step(job: Job, out: Path, rows: "pd.DataFrame") -> None:

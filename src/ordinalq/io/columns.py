@@ -75,7 +75,9 @@ def require_columns(present: Iterable[Any], names: Sequence[str], where: str) ->
 
 
 def _separator_hint(names: Sequence[str]) -> str:
-    """Return a sentence about the separator if the names of all columns were read as one name, else "".
+    """Return a sentence about the separator if all columns were read as one.
+
+    Otherwise return "".
 
     >>> _separator_hint(["stars;review"]), _separator_hint(["stars", "review"])
     (" The columns are separated by ';'. Use format='csv'.", '')
