@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 from summaries import intervals
 
@@ -419,12 +420,12 @@ def test_classes_with_equal_scores_share_the_interval_of_their_joint_prevalence(
     assert (found.upper[:, 1:] < 1).all()
 
 
-@pytest.mark.parametrize("method", ["CC", "IBU", "RUN", "OSLD", "OPACC"])
+@pytest.mark.parametrize("method", [oq.CC(), oq.IBU(), oq.RUN(), oq.OSLD(), oq.OPACC(tau=1e-3)], ids=repr)
 def test_intervals_include_the_bias_of_the_method(method, rng):
     y = np.arange(2000) % 4
     scores = np.exp(-0.5 * (y[:, None] + rng.normal(size=(2000, 1)) - np.arange(4)) ** 2)
     scores /= scores.sum(axis=1, keepdims=True)
-    quantifier = getattr(oq, method)().fit_scores(scores[:1000], y[:1000])
+    quantifier = clone(method).fit_scores(scores[:1000], y[:1000])
     samples = oq.protocols.APP(100, 200, small_pool="replace", random_state=rng).draw(y[1000:])
     summary, truth = quantifier.summarize(scores[1000:], samples), samples.prevalences
     covered, plain = (

@@ -48,7 +48,7 @@ def test_of_several_columns_the_first_has_the_groups_if_there_are_ten():
 
 def test_the_covariance_of_parts_is_recovered_from_labelled_parts():
     # Simulated states, so that J_w is known; items of parts have few and unequal numbers.
-    rng, n, n_groups, n_parts = generator(3), 3, 150, 6
+    rng, n, n_groups, n_parts = generator(3), 3, 1500, 6
     root = 0.25 * np.array([[1.0, 0.0], [-0.5, 0.6], [-0.5, -0.6]])
     J_w = block_diag(0.04 * root @ root.T, 0.06 * np.eye(2))
     groups = np.repeat(np.arange(n_groups), n_parts)
@@ -61,7 +61,7 @@ def test_the_covariance_of_parts_is_recovered_from_labelled_parts():
     F = np.eye(n)[y][:, :2] * 2 + looks[part] + rng.normal(size=(len(part), 2))
     model = learn(GroupSums.of(F, y, groups[part], n))
     learned = learn_parts(model, GroupSums.of(F, y, part, n), groups)
-    # The standard error of a variance from about 700 parts with noise is 6 to 10%.
+    # Standard errors over 40 seeds: 7% of the variance of the prevalences, 2% of that of the features.
     got = learned.of_parts
     for block in (slice(0, n), slice(n, None)):
         assert np.trace(got[block, block]) == pytest.approx(np.trace(J_w[block, block]), rel=0.35)
