@@ -49,9 +49,10 @@ def test_loader_names_missing_columns_and_broken_lines(tmp_path, rng):
         load_semeval(tmp_path)
     (tmp_path / "semeval_tweets.parquet").unlink()
     write_published(table, tmp_path)
-    (tmp_path / FILES["dev"].rpartition("/")[2]).write_text("1\ttopic\t0\n")
-    with pytest.raises(ValueError, match="separated by tabs"):
-        load_semeval(tmp_path)
+    for wrong in ("1\ttopic\t0", "1\ttopic\tgood\ttext"):
+        (tmp_path / FILES["dev"].rpartition("/")[2]).write_text(f"1\ttopic\t0\ttext\n{wrong}\n")
+        with pytest.raises(ValueError, match=r"line 2, must have .* separated by tabs"):
+            load_semeval(tmp_path)
 
 
 def test_command_prints_emd_by_year_next_to_published_figures_and_continues(tmp_path, rng, monkeypatch, capsys):
@@ -107,3 +108,16 @@ def test_scores_of_another_profile_are_computed_again(tmp_path):
         assert [name for (name,) in parts] == ["2016", "2017"]
     assert calls == 2 * ["2016", "2017"]
     assert set(pd.read_csv(tmp_path / "table.csv")["profile"]) == {"full"}
+
+
+def test_parts_with_a_failed_method_are_computed_again(tmp_path):
+    def compute(name):
+        calls.append(name)
+        yield {"part": name, "method": "PACC", "score": 0.5}
+        yield {"part": name, "method": "SLD", "score": np.nan if calls == ["2016"] else 0.25}
+
+    calls = []
+    for _ in range(3):
+        list(run_parts(tmp_path, "full", ("part",), [("2016",), ("2017",)], compute, lambda scores: scores))
+    assert calls == ["2016", "2017", "2016"]
+    assert sorted(pd.read_csv(tmp_path / "scores.csv")["score"]) == [0.25, 0.25, 0.5, 0.5]

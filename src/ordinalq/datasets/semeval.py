@@ -21,6 +21,7 @@ FILES = {
     "test2016": "downloaded/twitter-2016test-CE.tsv",
     "test2017": "gold/SemEval2017-task4-test.subtask-CE.english.txt",
 }
+LABELS = ("-2", "-1", "0", "1", "2")
 COLUMNS = ["part", "topic", "label", "text"]
 
 
@@ -57,9 +58,16 @@ def load_semeval(data: str | Path | None = None) -> pd.DataFrame:
 
 def _read(path: Path, part: str) -> pd.DataFrame:
     """Return the available tweets of a published file."""
-    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-    if any(len(row) < 4 for row in rows):
-        raise ValueError(f"{path} must have identifier, topic, label and text in each line, separated by tabs.")
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if line.strip():
+            row = line.split("\t")
+            if len(row) < 4 or row[2] not in LABELS:
+                raise ValueError(
+                    f"{path}, line {number}, must have an identifier, a topic, a label (-2 to 2) and a text, "
+                    "separated by tabs."
+                )
+            rows.append(row)
     table = pd.DataFrame({
         "part": part,
         "topic": [row[1] for row in rows],

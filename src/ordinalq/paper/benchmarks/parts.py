@@ -21,7 +21,7 @@ def run_parts(
     """Compute the parts of a benchmark and yield each finished part.
 
     The scores are written to ``scores.csv`` and the summary to ``table.csv``. Parts that ``scores.csv`` already has for
-    this profile are not computed again.
+    this profile are not computed again, unless a method failed in them.
 
     Parameters
     ----------
@@ -45,13 +45,22 @@ def run_parts(
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "scores.csv"
-    done = set(_read(path, profile, keys)[list(keys)].itertuples(index=False, name=None)) if path.exists() else set()
+    done = _finished(path, profile, keys) if path.exists() else set()
     for part in parts:
         if tuple(map(str, part)) not in done:
             rows = pd.DataFrame(compute(*part)).assign(profile=profile)
             rows.to_csv(path, mode="a", header=not path.exists(), index=False)
             summarize(_read(path, profile, keys)).to_csv(folder / "table.csv")
         yield part
+
+
+def _finished(path: Path, profile: str, keys: tuple[str, ...]) -> set[tuple[Any, ...]]:
+    """Return the parts of a profile without failed methods, and remove the rows of the others from the file."""
+    table = pd.read_csv(path, keep_default_na=False, dtype=str)
+    parts = pd.MultiIndex.from_frame(table[[*keys, "profile"]])
+    table = table[~parts.isin(parts[table["score"] == ""])]
+    table.to_csv(path, index=False)
+    return set(table.loc[table["profile"] == profile, list(keys)].itertuples(index=False, name=None))
 
 
 def _read(path: Path, profile: str, keys: tuple[str, ...]) -> pd.DataFrame:
