@@ -26,7 +26,7 @@ CLUSTER_STAMP := $(CLUSTER)/installed
 QUAPY := .venv-quapy
 QUAPY_STAMP := $(QUAPY)/installed
 
-.PHONY: help test browser-test screenshots cluster-test quapy-test seeds coverage slow check demo bench hostile docs site lowest release rehearse format clean
+.PHONY: help test browser-test screenshots cluster-test quapy-test seeds coverage slow check demo bench hostile docs site lowest release notebooks rehearse format clean
 
 help:
 	@echo "make test    the test suite        make slow    the long tests"
@@ -40,6 +40,7 @@ help:
 	@echo "make demo    the fried experiment  make docs    what is generated in the documentation"
 	@echo "make site    the documentation as a site, docs/_build/html/index.html"
 	@echo "make lowest  the test suite with the oldest versions that pyproject.toml allows"
+	@echo "make notebooks  the notebooks of the site, run with the wheel of \`make release\`"
 	@echo "make rehearse  all targets and validation benchmarks from a fresh clone, into docs/validation/rehearsal.md"
 	@echo "make release  sdist and wheel in dist/, checked and tried in a fresh environment, without and with extras"
 
@@ -153,6 +154,12 @@ release:
 	cd $(RELEASE) && bin/python smoke_core.py
 	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo dist/*.whl)[all]"
 	cd $(RELEASE) && bin/python smoke.py
+
+# The notebooks of the site, run with the wheel in a fresh environment; after `make site` and `make release`.
+notebooks:
+	$(PYTHON) -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo dist/*.whl)[all]" nbconvert ipykernel
+	$(RELEASE)/bin/jupyter nbconvert --to notebook --execute --output-dir $(RELEASE)/notebooks docs/notebooks/*.ipynb
 
 # Everything above and the validation benchmarks from a fresh clone; takes hours, and continues where it stopped.
 rehearse: $(STAMP)
