@@ -150,7 +150,7 @@ WANTED = 0.02
 # Held-out scores of forests with fully grown trees differ from those of new items by up to 0.26.
 LEVEL = 0.01
 SMALL_EFFECT = 0.3
-# Classes can hardly be distinguished where this part of the sample could change sides unnoticed.
+# Classes are hard to distinguish if this part of the sample could move between them unnoticed.
 UNNOTICED = 0.1
 # With few items of a class its covariance is mixed with that of all classes, as if this many of these were its own.
 BORROWED = 10
