@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ordinalq import plot
-from ordinalq._utils.progress import tell
+from ordinalq._utils.progress import report_step
 from ordinalq._utils.validation import Floats
 from ordinalq.inference.comparison import Comparison
 from ordinalq.inference.estimates import Estimates, check_names
@@ -203,10 +203,10 @@ def predict(model: Path, table: Table, options: PredictOptions, folder: Path) ->
     loaded = model_for(loaded, by)
     quantifier = fitted_quantifier(loaded)
     check_names(quantifier.classes_, names_of(by))
-    tell("", 0, 10, 8)
+    report_step("", 0, 10, 8)
     how: dict[str, Any] = {"labels": options.labels, "weight": options.weight, "tidy_groups": options.tidy_groups}
     summary = summarize_table(loaded, table.open(), by=by, **how)
-    tell("estimating, with intervals", 8, 10, 2)
+    report_step("estimating, with intervals", 8, 10, 2)
     estimates = estimate(quantifier, summary, options.level, options.interval_options)
     # Last, so that work that fails or is cancelled leaves what was found before.
     summary.save(folder / "summary.npz")
@@ -250,7 +250,7 @@ def plan(model: Path, table: Table, options: PredictOptions, width: float, quant
         )
     file = table.open()
     loaded, info = load_model_and_info(model)
-    tell("", 0, 2)
+    report_step("", 0, 2)
     found = plan_labels(
         model_for(loaded, options.by or None),
         file,
@@ -261,7 +261,7 @@ def plan(model: Path, table: Table, options: PredictOptions, width: float, quant
         level=options.level,
         options=options.interval_options,
     )
-    tell("drawing the rows", 1, 2)
+    report_step("drawing the rows", 1, 2)
     rows = rows_to_label(file, found, options.labels or info.target)
     write_table(rows, folder / "to_label.csv", "csv")
     return Planned(found.needed, len(rows))

@@ -32,7 +32,7 @@ from sklearn.utils.validation import (
 )
 
 from ordinalq._utils.parallel import Watched
-from ordinalq._utils.progress import each
+from ordinalq._utils.progress import iterate_steps
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_integer
 from ordinalq.samples.weights import check_weights
@@ -260,7 +260,7 @@ class CrossFitted(HeldOutScores):
         y = self.names_[codes]
         folds = make_folds(self.cv, codes, groups, random_state=self.random_state)
         w = usable_weights(estimator, sample_weight, len(y))
-        jobs = (delayed(Watched(_fit))(estimator, X, y, w, train) for train, _ in each("fold", folds))
+        jobs = (delayed(Watched(_fit))(estimator, X, y, w, train) for train, _ in iterate_steps("fold", folds))
         models = Parallel(n_jobs=self.n_jobs)(jobs)
         self.gives_posteriors_ = hasattr(models[0], "predict_proba")
         S = np.full((len(y), len(self.classes_)), np.nan)

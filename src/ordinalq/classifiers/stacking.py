@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
 from ordinalq._utils.parallel import Watched, limit_threads
-from ordinalq._utils.progress import each
+from ordinalq._utils.progress import iterate_steps
 from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice
 from ordinalq.classifiers.calibration import logarithms, normalized, softmax_loss
 from ordinalq.classifiers.cross_fitting import (
@@ -523,7 +523,7 @@ class OrdinalProbit(HeldOutScores):
         jobs = Parallel(n_jobs=self.n_jobs)
         spread = regressors[0] if self.spread is None else self.spread
         fold = delayed(Watched(_fitted))
-        self.estimators_ = jobs(fold(regressors, spread, X, index, train) for train, _ in each("fold", folds))
+        self.estimators_ = jobs(fold(regressors, spread, X, index, train) for train, _ in iterate_steps("fold", folds))
         predictions = _held_out(self.estimators_, X, folds)
         G, v = predictions[:, :-1], predictions[:, -1]
         self.probit_ = OrderedProbit().fit(G, v, codes)
@@ -632,7 +632,7 @@ class OrdinalStack(HeldOutScores):
         """
         X, y = _checked(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        members = each("model", self._held_out_members(X, groups))
+        members = iterate_steps("model", self._held_out_members(X, groups))
         with limit_threads(len(y)):
             self.members_ = [member.fit(X, y, labels, groups) for member in members]
         lacking = next((member for member in self.members_ if not member.gives_posteriors_), None)

@@ -406,22 +406,22 @@ def working(what: str) -> Iterator[None]:
 
     from ordinalq._utils.progress import ProgressHandler
 
-    far = ProgressHandler()
+    progress = ProgressHandler()
 
-    class Told(ProgressColumn):
+    class StepColumn(ProgressColumn):
         def render(self, task: Any) -> Text:
             """Return the current step as text, for each refresh of the screen."""
-            display.update(task.id, completed=far.part)
-            return Text(f"{far.part:4.0%} {far.what}", no_wrap=True, overflow="ellipsis")
+            display.update(task.id, completed=progress.part)
+            return Text(f"{progress.part:4.0%} {progress.what}", no_wrap=True, overflow="ellipsis")
 
     names = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(12))
     times = (TimeElapsedColumn(), TimeRemainingColumn())
-    display = Progress(*names, *times, Told(), console=Console(stderr=True), transient=True)
+    display = Progress(*names, *times, StepColumn(), console=Console(stderr=True), transient=True)
     display.add_task(cut(plain(what), DESCRIPTION), total=1.0)
     timer = threading.Timer(PATIENCE, display.start)
     timer.start()
     try:
-        with far:
+        with progress:
             yield
     finally:
         timer.cancel()

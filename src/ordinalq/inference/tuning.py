@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ordinalq._utils.progress import each
+from ordinalq._utils.progress import iterate_steps
 from ordinalq._utils.text import finite, percent
 from ordinalq._utils.validation import Codes, Floats, Mask
 from ordinalq.inference.model import FittedQuantifier
@@ -288,7 +288,7 @@ def tune(smoother: Smoother, trials: Iterable[Trial], unit: float = 1.0, source:
         return float(share @ found[value])
 
     first = list(smoother.strengths(unit))
-    for value in each("strength", first):
+    for value in iterate_steps("strength", first):
         error(value)
     values = _refined(_widened(first, error, *smoother.limits(unit)), error)
     errors = np.array([error(value) for value in values])

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pandas as pd
 
 from ordinalq._utils.extras import require_extra
-from ordinalq._utils.progress import along
+from ordinalq._utils.progress import iterate_parts
 from ordinalq._utils.validation import check_choice, check_real
 from ordinalq.io.columns import require_columns
 from ordinalq.io.files import (
@@ -529,7 +529,7 @@ class Table:
                     yield frame, int(done + read * (block.done - done))
                 done = block.done
 
-        yield from along("reading the table", frames(), self.n_bytes)
+        yield from iterate_parts("reading the table", frames(), self.n_bytes)
         self.check_seen(wanted, seen)
 
     def read(self, columns: Sequence[str] | None = None, *, nested: bool = False) -> pd.DataFrame:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.parallel import in_order
-from ordinalq._utils.progress import along
+from ordinalq._utils.progress import iterate_parts
 from ordinalq._utils.validation import Counts, check_integer, check_random_state
 from ordinalq.io import columns as cells
 from ordinalq.io.files import Block, Wanted
@@ -179,7 +179,7 @@ def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Fi
         blocks = file.blocks(reading.wanted)
         calls = ((part, block if n_jobs == 1 else part.light(block), finished) for part, block in blocks)
         chunks = in_order(_chunk, reading, calls, n_jobs)
-        for chunk in along("reading the table", chunks, file.n_bytes):
+        for chunk in iterate_parts("reading the table", chunks, file.n_bytes):
             reading.groups.saw(chunk.strings)
             seen.update(chunk.seen)
             yield chunk.summary

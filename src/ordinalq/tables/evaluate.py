@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from ordinalq._utils.progress import each, tell
+from ordinalq._utils.progress import iterate_steps, report_step
 from ordinalq._utils.text import listed
 from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
 from ordinalq.inference.bounds import mean_class
@@ -71,8 +71,8 @@ def judged_groups(estimates: Mapping[str, Floats], samples: Samples, found: Esti
     values = found.scale.numbers
     table = judged(estimates, samples, values)
     for measure in ("nmd", "mean_class"):
-        each = [sample_errors(P, samples, measure, values) for P in estimates.values()]
-        table[f"{measure}_by_items"] = [np.average(e, weights=samples.sizes) for e in each]
+        by_estimate = [sample_errors(P, samples, measure, values) for P in estimates.values()]
+        table[f"{measure}_by_items"] = [np.average(e, weights=samples.sizes) for e in by_estimate]
     table.loc[0, ["covered", "mean_class_covered", "width"]] = _covered(found, samples)
     model, *others = estimates
     e = {name: sample_errors(P, samples, "nmd", values) for name, P in estimates.items()}
@@ -204,7 +204,7 @@ def compare_table(
     V = quantifier.held_out_
     S, samples = scored_samples(model, file, protocol, **how)
     found = {type(fitted_model(quantifier)).__name__: quantifier.predict_scores(S, samples)}
-    for name, method in each("method", list(others.items())):
+    for name, method in iterate_steps("method", list(others.items())):
         if name not in found:
             method.fit_scores(V.S, V.codes, classes=np.arange(len(quantifier.classes_)))
             found[name] = method.predict_scores(S, samples)
@@ -246,16 +246,16 @@ def scored_samples(
     check_by(names_of(by), target)
     kind, _, argument = protocol.partition(":")
     check_choice("protocol", kind, ("app", "app-oq", "npp"))
-    tell("", 0, 10, 3)
+    report_step("", 0, 10, 3)
     frame, classes, codes = _labelled(model, file, target, names_of(by), skip_unlabelled)
     if by is None:
         samples = _drawn(kind, argument, codes, classes, n_samples, sample_size, random_state)
     else:
         samples = Grouping(by, file.format).samples(frame, codes, np.arange(len(classes)))
     _warn_of_training_items(fitted_quantifier(model), codes, file.name)
-    tell("scores of the rows", 3, 10, 4)
+    report_step("scores of the rows", 3, 10, 4)
     S = scores_of(model, frame)
-    tell("estimates", 7, 10, 3)
+    report_step("estimates", 7, 10, 3)
     return S, samples
 
 

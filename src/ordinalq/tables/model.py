@@ -20,7 +20,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from ordinalq._utils.progress import tell
+from ordinalq._utils.progress import report_step
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Codes, Floats, Index
 from ordinalq.classifiers.cross_fitting import CrossFitted, default_classifier, make_folds
@@ -645,10 +645,10 @@ class TableModel(BaseEstimator):
         self.n_empty_, self.n_duplicates_ = _count_texts(table, kinds, y)
         with_characters = getattr(quantifier, "budget", None) == "best"
         self.encoder_ = unfitted_encoder(table, kinds, with_characters=with_characters)
-        tell("numbers of the columns", 0, 20, 3)
+        report_step("numbers of the columns", 0, 20, 3)
         X = _encoded(self.encoder_, table, kinds, where(frame))
         self.encoder_ = with_name_arrays(self.encoder_)
-        tell("", 3, 20, 14)
+        report_step("", 3, 20, 14)
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weight_type": weight_type}
         # By their names: missing values are a group, too.
         by_name = None
@@ -660,9 +660,9 @@ class TableModel(BaseEstimator):
         self.target_ = target
         self.n_items_ = len(y)
         self.n_groups_ = None if groups is None else len(np.unique(groups))
-        tell("how good it is", 17, 20, 3)
+        report_step("how good it is", 17, 20, 3)
         self.quality_ = quality(self.quantifier_, X, encode_labels(y, self.classes_)[1], groups)
-        tell("", 20, 20)
+        report_step("", 20, 20)
         return self
 
     def asked_columns(self, target: str) -> list[str]:
