@@ -25,7 +25,7 @@ from ordinalq.cli import main
 from ordinalq.io.table import open_table
 from ordinalq.samples.keys import Keys
 from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
-from ordinalq.tables.grouping import labelled_rows, tidied
+from ordinalq.tables.grouping import labelled_rows, merge_spellings
 from ordinalq.tables.model import Words
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
@@ -525,7 +525,7 @@ def test_predict_groups_of_a_frame_merges_spellings_as_files_do(rng):
 def test_groups_by_two_columns_are_merged_only_if_both_names_agree():
     values = {"city": ["A", "A, b", "a", "A"], "shop": ["b, c", "c", "B,  C", "d"]}
     keys, codes = Keys.of(values)
-    rows, kept = tidied(keys, np.ones(len(keys)), True)
+    rows, kept = merge_spellings(keys, np.ones(len(keys)), True)
     assert (len(keys), len(kept)) == (4, 3)
     new = rows[codes]
     assert new[0] == new[2]

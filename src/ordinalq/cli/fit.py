@@ -174,7 +174,7 @@ def _likely_group(file: "Table", target: str, text: Sequence[str]) -> str:
 def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
     """Return what `fit --json` prints."""
     from ordinalq.cli.display import smoothing_of
-    from ordinalq.tables.model import absent
+    from ordinalq.tables.model import missing_labels
 
     smoothing = smoothing_of(model.fitted())
     return {
@@ -185,7 +185,7 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "n_duplicates": model.n_duplicates_,
         **({} if model.n_groups_ is None else {"n_groups": model.n_groups_}),
         **(model.quality_ or {"accuracy": None}),
-        "absent": absent(info.classes),
+        "absent": missing_labels(info.classes),
         "classes": info.classes,
         "p_train": info.p_train,
         "columns": info.columns,

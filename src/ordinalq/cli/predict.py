@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ordinalq.io.table import Table
     from ordinalq.quantifiers.base import Quantifier
     from ordinalq.samples.summary import Summary
-    from ordinalq.tables.aggregate import Finished
+    from ordinalq.tables.aggregate import FinishedBlocks
     from ordinalq.tables.model_file import ModelInfo
     from ordinalq.tables.predict import Diagnoses
 
@@ -207,9 +207,9 @@ class Job:
         if str(self.table) == "-":
             raise ValueError("--resume needs a table in files, got standard input.")
 
-    def finished(self, out: Path) -> "Finished":
+    def finished(self, out: Path) -> "FinishedBlocks":
         """Return the folder next to the output that keeps what is finished."""
-        from ordinalq.tables.aggregate import Finished
+        from ordinalq.tables.aggregate import FinishedBlocks
         from ordinalq.version import __version__
 
         digest = hashlib.sha256(self.model.read_bytes()).hexdigest()
@@ -225,7 +225,7 @@ class Job:
             self.quoting,
             self.trust,
         )
-        return Finished(out.with_name(out.name + ".parts"), repr((__version__, digest, *how)))
+        return FinishedBlocks(out.with_name(out.name + ".parts"), repr((__version__, digest, *how)))
 
     @property
     def columns(self) -> list[str] | None:
@@ -440,7 +440,7 @@ def predict(
     trend = estimates.trend() if in_time and estimates.own is not None else None
     _write(job, estimates, out, plot, in_time=in_time)
     if finished is not None:
-        finished.forget()
+        finished.delete()
     if interval is not None:
         display.smoothing(quantifier)
     if job.json:
@@ -490,7 +490,7 @@ class Answer(NamedTuple):
 def _answer(
     job: Job,
     where: EngineAddress,
-    finished: "Finished | None",
+    finished: "FinishedBlocks | None",
     interval: float | None,
     selection: Mapping[str, Any],
     options: "IntervalOptions",
@@ -588,9 +588,9 @@ def _print_diagnoses(found: "Diagnoses", by: str | None) -> None:
 
     say("" if by is None else f"\nof the whole table, not of each {by}:")
     display.sentences(f"{found.whole}")
-    if found.judged:
+    if found.tested_groups:
         named = ", ".join(found.misfits[:NAMED]) + (", ..." if len(found.misfits) > NAMED else "")
-        few = f"bad fit in {len(found.misfits)} of {len(found.judged)} groups with enough items"
+        few = f"bad fit in {len(found.misfits)} of {len(found.tested_groups)} groups with enough items"
         say(f"{few}: {named}" if found.misfits else few)
 
 

@@ -31,7 +31,7 @@ from ordinalq.inference.model import FittedQuantifier, HeldOut, has_held_out
 from ordinalq.representations import expected_rank, one_hot
 from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import Weights, class_shares, item_counts, worth
+from ordinalq.samples.weights import Weights, class_shares, effective_items, item_counts
 from ordinalq.simplex import clean, existing_differences
 from ordinalq.solvers.quadratic import simplex_qp
 
@@ -314,7 +314,7 @@ def effect_size(moments: Moments, q: Floats, p: Floats, N: int, free: float) -> 
 
 def class_moments(F: Floats, codes: Codes, n: int, weights: Weights | None = None) -> Moments:
     """Return the (weighted) moments of F (N, d) in each of n classes."""
-    counts = worth(codes, n, weights)
+    counts = effective_items(codes, n, weights)
     total = item_counts(codes, n, weights)
     own = F if weights is None else F * weights.values[:, None]
     M = (one_hot(codes, n).T @ own).T / total

@@ -17,7 +17,7 @@ from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
 from ordinalq.representations import Representation
 from ordinalq.samples.samples import OneHot, Samples, class_means
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import handed_on
+from ordinalq.samples.weights import weights_argument
 from ordinalq.simplex import Data, averaged, equal_columns
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.objectives import LinearObjective
@@ -138,7 +138,7 @@ class MatrixQuantifier(SmoothedQuantifier):
         return averaged(M.T, sets).T if self.representation_.gives_distances else M
 
     def _fitted_representation(self, representation: Representation, V: HeldOut) -> Representation:
-        return representation.fit(V.S, V.codes, len(self.classes_), **handed_on(representation.fit, V.weights))
+        return representation.fit(V.S, V.codes, len(self.classes_), **weights_argument(representation.fit, V.weights))
 
     def _trials(self, held_out: HeldOut, splits: list[Split]) -> Iterator[Trial]:
         """Yield samples of held-out items, each split with a separate M."""

@@ -489,21 +489,21 @@ def blocks(n_items: Counts, *, of_items: bool, groups: Codes | None = None) -> l
     return found
 
 
-def gathered(parts: Iterable[Summary]) -> Summary:
-    """Return the summary of an iterable of chunks of any number.
+def merge_all(parts: Iterable[Summary]) -> Summary:
+    """Merge the summaries of any number of chunks into one.
 
-    See :func:`spilled`.
+    See :func:`spill_to_disk`.
     """
     waiting: list[Summary] = []
     for part in parts:
         waiting.append(part)
         if len(waiting) == WAITING:
-            waiting = [spilled(Summary.merged(waiting))]
+            waiting = [spill_to_disk(Summary.merged(waiting))]
     return Summary.merged(waiting)
 
 
-def spilled(summary: Summary) -> Summary:
-    """Return a summary with scores in a temporary file if there are millions.
+def spill_to_disk(summary: Summary) -> Summary:
+    """Move the scores of a summary to a temporary file if there are millions.
 
     The file contains the scores sample by sample.
     """

@@ -128,7 +128,7 @@ class Grouping:
         """Return for each column whether it has strings in some rows of a chunk."""
         return tuple(column.strings(frame) for column in self.columns)
 
-    def saw(self, strings: Sequence[bool]) -> None:
+    def record_strings(self, strings: Sequence[bool]) -> None:
         """Take note of the strings that a chunk had."""
         for column, had in zip(self.columns, strings, strict=True):
             column.has_strings |= had
@@ -184,7 +184,7 @@ def spellings(keys: Keys, n_items: Any) -> Index:
     return np.array([largest[name] for name in folded], dtype=np.intp)
 
 
-def tidied(keys: Keys, n_items: Any, tidy_groups: bool) -> tuple[Index, Index]:
+def merge_spellings(keys: Keys, n_items: Any, tidy_groups: bool) -> tuple[Index, Index]:
     """Return the new number of each group (B,), and the kept old numbers.
 
     Groups whose names differ only in case and blanks are merged into the largest of them. Without `tidy_groups` every
@@ -208,13 +208,13 @@ def tidied(keys: Keys, n_items: Any, tidy_groups: bool) -> tuple[Index, Index]:
     return all_groups, all_groups
 
 
-def tidied_summary(summary: Summary, tidy_groups: bool) -> Summary:
-    """Return the summary of merged groups, see :func:`tidied`.
+def merge_groups_by_spelling(summary: Summary, tidy_groups: bool) -> Summary:
+    """Return the summary of merged groups, see :func:`merge_spellings`.
 
     They have the name of the largest of them.
     """
     assert summary.keys is not None
-    rows, kept = tidied(summary.keys, summary.n_items, tidy_groups)
+    rows, kept = merge_spellings(summary.keys, summary.n_items, tidy_groups)
     return summary if len(kept) == len(rows) else summary.regrouped(rows, summary.keys[kept])
 
 

@@ -45,10 +45,10 @@ from ordinalq.tables.grouping import (
     check_by,
     known_labels,
     labelled_rows,
+    merge_groups_by_spelling,
+    merge_spellings,
     names_of,
     parsed_classes,
-    tidied,
-    tidied_summary,
 )
 from ordinalq.tables.inner import model_for
 from ordinalq.tables.model_file import save_model
@@ -433,13 +433,13 @@ def _accuracy(model: Any, X: Any, codes: Codes, taught: Codes, judged: Codes) ->
     return float((np.asarray(fitted.predict(_safe_indexing(X, judged))) == codes[judged]).mean())
 
 
-def absent(classes: Sequence[Any]) -> list[str]:
+def missing_labels(classes: Sequence[Any]) -> list[str]:
     """Return integers that are missing in a scale of labels.
 
     They are missing between one and the first label, or between labels.
 
-    >>> absent([3, 4, 5]), absent([1, 2, 4]), absent([0, 1, 2]), absent([10, 20]), absent(["a", "b"])
-    (['1', '2'], ['3'], [], [], [])
+    >>> [missing_labels(labels) for labels in ([3, 4, 5], [1, 2, 4], [0, 1, 2], [10, 20], ["a", "b"])]
+    [['1', '2'], ['3'], [], [], []]
     """
     try:
         numbers = np.array([float(label) for label in classes])
@@ -476,7 +476,7 @@ def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -
         if found["rare"]:
             few = ", ".join(f"{name} ({count})" for name, count in found["rare"].items())
             said.append(("rare", f"fewer than {RARE} items of {few}: label more of these first"))
-    if missing := absent(classes):
+    if missing := missing_labels(classes):
         them = "it" if len(missing) == 1 else "these"
         gone = f"no item is labelled {' or '.join(missing)}: shares of {them} cannot be estimated"
         said.append(("absent", f"{gone}; label some if there are any"))
@@ -635,7 +635,7 @@ class TableModel(BaseEstimator):
         keys = groups = None
         if by is not None:
             keys, codes = Keys.of(Grouping(by).values(rows))
-            place, kept_keys = tidied(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)
+            place, kept_keys = merge_spellings(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)
             groups, keys = place[codes], keys[kept_keys]
         if not asked:
             kinds = self._without_useless(rows, kinds, y, classes, groups)
@@ -831,7 +831,7 @@ class TableModel(BaseEstimator):
         model = model_for(self, by)
         summary = _summary(model, frame, by, labels, sample_weight, weight_type, label_inclusion)
         if summary.keys is not None:
-            summary = tidied_summary(summary, tidy_groups)
+            summary = merge_groups_by_spelling(summary, tidy_groups)
         found = estimate(model.fitted(), summary, level, options, drift)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 

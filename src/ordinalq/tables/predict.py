@@ -13,7 +13,7 @@ from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import AND, Column, Keys
 from ordinalq.samples.summary import Summary
 from ordinalq.tables.aggregate import Reading, read_summary
-from ordinalq.tables.grouping import WHOLE, By, Grouping, tidied_summary
+from ordinalq.tables.grouping import WHOLE, By, Grouping, merge_groups_by_spelling
 from ordinalq.tables.model import warn_of_weights
 
 # Groups with fewer items for each class are not diagnosed: nearly anything fits them.
@@ -53,7 +53,7 @@ def summarize_table(
     summary = read_summary(Reading(model, groups, labels, **more), file, **how)
     if len(summary) == 0:
         raise ValueError(f"{file.name}: column {weight!r} has no weight above zero.")
-    return tidied_summary(groups.typed(summary), tidy_groups)
+    return merge_groups_by_spelling(groups.typed(summary), tidy_groups)
 
 
 def chosen(summary: Summary, names: Sequence[str]) -> Summary:
@@ -121,7 +121,7 @@ class Diagnoses(NamedTuple):
     groups: dict[str, Diagnosis]
 
     @property
-    def judged(self) -> dict[str, bool]:
+    def tested_groups(self) -> dict[str, bool]:
         """Whether the fit of each group that was tested is plausible."""
         verdicts = {name: one.shift_is_plausible for name, one in self.groups.items()}
         return {name: verdict for name, verdict in verdicts.items() if verdict is not None}
@@ -129,7 +129,7 @@ class Diagnoses(NamedTuple):
     @property
     def misfits(self) -> list[str]:
         """Names of the groups that are not a mixture of the known classes."""
-        return [name for name, plausible in self.judged.items() if not plausible]
+        return [name for name, plausible in self.tested_groups.items() if not plausible]
 
 
 def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> Diagnoses:
