@@ -48,7 +48,7 @@ UNCERTAIN = "not shown to be better"
 ROUNDING = 1e-9
 
 
-def judged(estimates: Mapping[str, Floats], samples: Samples, values: Floats) -> pd.DataFrame:
+def error_table(estimates: Mapping[str, Floats], samples: Samples, values: Floats) -> pd.DataFrame:
     """Return means and standard deviations of the errors of several estimates.
 
     Estimates have shape (B, n). There is one row for each. The mean class is computed over `values` (n,), the values of
@@ -63,13 +63,13 @@ def judged(estimates: Mapping[str, Floats], samples: Samples, values: Floats) ->
     return pd.DataFrame(rows)
 
 
-def judged_groups(estimates: Mapping[str, Floats], samples: Samples, found: Estimates) -> pd.DataFrame:
+def group_error_table(estimates: Mapping[str, Floats], samples: Samples, found: Estimates) -> pd.DataFrame:
     """Return the errors of several estimates of groups, and a verdict.
 
     The first estimate is that of the model, with intervals.
     """
     values = found.scale.numbers
-    table = judged(estimates, samples, values)
+    table = error_table(estimates, samples, values)
     for measure in ("nmd", "mean_class"):
         by_estimate = [sample_errors(P, samples, measure, values) for P in estimates.values()]
         table[f"{measure}_by_items"] = [np.average(e, weights=samples.sizes) for e in by_estimate]
@@ -175,11 +175,11 @@ def evaluate_table(
     quantifier = fitted_quantifier(model)
     S, samples = scored_samples(model, file, protocol, by=by, random_state=random_state, **how)
     if by is None:
-        table = judged(_estimates(quantifier, S, samples), samples, values_of(quantifier))
+        table = error_table(_estimates(quantifier, S, samples), samples, values_of(quantifier))
     else:
         summary = quantifier.summarize(S, samples)
         found = estimate(quantifier, summary, level, IntervalOptions(random_state=random_state))
-        table = judged_groups(_estimates(quantifier, S, samples, found.prevalences), samples, found)
+        table = group_error_table(_estimates(quantifier, S, samples, found.prevalences), samples, found)
     table.attrs |= {"n_samples": len(samples), "n_items": len(S)}
     return table
 
