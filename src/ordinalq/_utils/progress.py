@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 def report_step(description: str, done: int, total: int, width: int = 1) -> None:
-    """Report that a step begins after `done` of `total` steps and takes `width` of them.
+    """Report a step of `width` steps that begins after `done` of `total` steps.
 
     `done == total` ends the work.
     """

@@ -186,7 +186,7 @@ async def cancel(request: Request, site: Site, project: Project) -> Response:
     """Stop the running job."""
     await form(request)
     await run_in_threadpool(project.cancel)
-    project.settle()
+    project.store_result()
     return redirect(project)
 
 

@@ -176,7 +176,7 @@ def _routes(site: Site) -> list[BaseRoute]:
             project = request.state.session.projects.get(request.path_params["key"])
             if project is None:
                 return _problem(site, "This project does not exist or was deleted.", 404)
-            project.settle()
+            project.store_result()
             chosen = while_busy if project.is_busy and while_busy is not None else endpoint
             return await _answered(chosen(request, site, project), site, project)
 

@@ -25,7 +25,7 @@ from ordinalq.cli.options import (
     app,
     listed,
     print_json,
-    say,
+    print_lines,
 )
 from ordinalq.cli.predict import columns_of
 
@@ -207,7 +207,7 @@ def _print_fitted(model: "TableModel", info: "ModelInfo", out: Path, *, verbose:
     from ordinalq.tables.model import row_counts, sentences, unit
 
     groups = "" if model.n_groups_ is None else f" in {counted(model.n_groups_, 'group')}"
-    say(f"{out}: model of {model.target_!r}, fitted on {counted(model.n_items_, 'item')}{groups}")
+    print_lines(f"{out}: model of {model.target_!r}, fitted on {counted(model.n_items_, 'item')}{groups}")
     if counts := row_counts(model):
         display.labelled("rows", counts)
     display.columns(info.columns, model.unused_)
@@ -291,7 +291,7 @@ def evaluate(
         display.evaluation_of_groups(groups, str(by), what)
     if drawn is not None:
         if groups is not None:
-            say("\nThe same on drawn samples, with the same feature distribution within each class:\n")
+            print_lines("\nThe same on drawn samples, with the same feature distribution within each class:\n")
         display.evaluation(drawn, str(protocol), len(info.classes), what)
 
 

@@ -138,7 +138,7 @@ def fetch(url: str, file_name: str, checksum: str | None = None, advice: str | N
         try:
             _transfer_in_attempts(url, part)
         except requests.RequestException as error:
-            raise _unreachable(url, error, advice or _put(file_name)) from error
+            raise _unreachable(url, error, advice or _advice(file_name)) from error
         _validator_file(part).unlink(missing_ok=True)
         if not _has_checksum(part, checksum):
             part.unlink()
@@ -228,7 +228,7 @@ def openml_file(data_id: int, file_name: str) -> Path:
 
     The name of the target column is stored next to it.
     """
-    advice = _put(file_name)
+    advice = _advice(file_name)
     description = fetch_json(f"{OPENML}/{data_id}", advice)["data_set_description"]
     path = fetch(description["url"], file_name, f"md5:{description['md5_checksum']}")
     target = {"target": description["default_target_attribute"]}
@@ -245,7 +245,7 @@ def openml_target(path: Path) -> str | None:
     return str(json.loads(statement.read_text(encoding="utf-8"))["target"]) if statement.is_file() else None
 
 
-def _put(file_name: str) -> str:
+def _advice(file_name: str) -> str:
     return f"put it as {file_name} into the folder named by ORDINALQ_DATA, or name it with data=PATH"
 
 

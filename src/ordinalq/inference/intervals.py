@@ -233,7 +233,7 @@ def with_closed_form(
 ) -> Inference:
     """Add bounds and covariances (B, n, n) of a formula, with shared error factor."""
     own = covariance if shared is None else covariance - _product(shared)
-    bounds = bounds.holding(found.prevalences)
+    bounds = bounds.extend_to(found.prevalences)
     return replace(found, bounds=bounds, covariance=covariance, own=own, shared=shared)
 
 
@@ -277,7 +277,7 @@ def _bootstrapped(
         # Symmetric to the last digit.
         covariance, own = ((V + V.transpose(0, 2, 1)) / 2 for V in moved)
         factor = None if factor is None else (factor * scale[:, :, None]).astype(np.float32)
-    bounds = Bounds.of_statistics(level, options.estimand, lower, upper, values).holding(P)
+    bounds = Bounds.of_statistics(level, options.estimand, lower, upper, values).extend_to(P)
     return replace(found, bounds=bounds, covariance=covariance, own=own, shared=factor)
 
 

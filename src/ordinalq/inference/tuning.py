@@ -70,14 +70,14 @@ class Split(NamedTuple):
         return self.samples.prevalences
 
 
-class Ground(NamedTuple):
+class TuningBasis(NamedTuple):
     """Basis of the choice of a strength: text, typical sample size and splits."""
 
     source: str
     sample_size: int
     splits: list[Split]
 
-    def weighted(self, codes: Codes, weights: Weights | None) -> "Ground":
+    def weighted(self, codes: Codes, weights: Weights | None) -> "TuningBasis":
         """Return it with weights of the held-out items, which have these codes (N,)."""
         if weights is None:
             return self
@@ -85,7 +85,9 @@ class Ground(NamedTuple):
         return self._replace(splits=[s._replace(samples=made(s.samples, codes, weights)) for s in self.splits])
 
 
-def ground(auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, *, few: bool = False) -> Ground:
+def tuning_basis(
+    auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, *, few: bool = False
+) -> TuningBasis:
     """Return the basis of the choice of a strength, as `auto` defines it.
 
     Held-out items have codes and possibly training groups (N,).
@@ -96,7 +98,7 @@ def ground(auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, 
         sizes = np.bincount(groups[pool])
         n_large = int((sizes >= auto.min_items).sum())
         if n_large >= MIN_GROUPS:
-            return Ground(
+            return TuningBasis(
                 "groups", int(np.median(sizes[sizes >= auto.min_items])), _by_group(auto, codes, groups, pool)
             )
         warnings.warn(
@@ -117,7 +119,7 @@ def ground(auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, 
             protocol = RealPrevalences(vectors, draws, size, small_pool="replace", random_state=SEED + number)
         samples = _of(protocol.draw(codes[pool]), pool, len(codes))
         splits.append(Split(third, samples, np.ones(len(samples))))
-    return Ground("smooth" if auto.prevalences is None else "prevalences", size, splits)
+    return TuningBasis("smooth" if auto.prevalences is None else "prevalences", size, splits)
 
 
 def _with_shares(groups: Samples, codes: Codes, weights: Weights) -> Samples:
@@ -327,7 +329,7 @@ def _refined(values: list[float], error: Callable[[float], float]) -> list[float
     return values
 
 
-def warn_of(tuning: Tuning, p_train: Floats, samples: Iterable[Floats]) -> None:
+def warn_about_choice(tuning: Tuning, p_train: Floats, samples: Iterable[Floats]) -> None:
     """Warn if a choice is at the edge of its grid or its samples are too smooth.
 
     The samples that it was made on have prevalences (B, n) each, the training items p_train (n,).

@@ -260,12 +260,12 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
         values = parsed_numbers(column)
         missing = np.isnan(values) & missing_cells(column, np.isnan(values))
     bad = ~np.isfinite(values) & ~missing
-    refuse(frame, name, bad, "a finite number" if np.isinf(values[bad][:1]).any() else "a number")
-    refuse(frame, name, np.abs(values) > OUTLIER, f"a number below {OUTLIER:g}, not an outlier,")
+    raise_for_cells(frame, name, bad, "a finite number" if np.isinf(values[bad][:1]).any() else "a number")
+    raise_for_cells(frame, name, np.abs(values) > OUTLIER, f"a number below {OUTLIER:g}, not an outlier,")
     return values
 
 
-def refuse(frame: pd.DataFrame, name: str, bad: Mask, expected: str) -> None:
+def raise_for_cells(frame: pd.DataFrame, name: str, bad: Mask, expected: str) -> None:
     """Raise ValueError for the first of the `bad` cells (N,) of a column.
 
     Nothing is raised if no cell is bad.
@@ -295,7 +295,7 @@ def weights(frame: pd.DataFrame, name: str) -> Floats:
     """
     require_columns(frame.columns, [name], "the table")
     values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    refuse(frame, name, ~np.isfinite(values) | (values < 0), "a weight >= 0")
+    raise_for_cells(frame, name, ~np.isfinite(values) | (values < 0), "a weight >= 0")
     return values
 
 
@@ -319,7 +319,7 @@ def probabilities(frame: pd.DataFrame, name: str) -> Floats:
     require_columns(frame.columns, [name], "the table")
     values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     unread = np.isnan(values) & ~missing_cells(frame[name], np.isnan(values))
-    refuse(frame, name, unread | (values <= 0) | (values > 1), "a probability in (0, 1], or none")
+    raise_for_cells(frame, name, unread | (values <= 0) | (values > 1), "a probability in (0, 1], or none")
     return values
 
 
@@ -391,7 +391,7 @@ def dates(frame: pd.DataFrame, name: str, style: str = "") -> "pd.Series[Any]":
     values = pd.to_datetime(column.astype(object), format=style or "ISO8601", utc=True, errors="coerce")
     unread = values.isna().to_numpy()
     example = pd.Timestamp("2024-01-31").strftime(style or "%Y-%m-%d")
-    refuse(frame, name, unread & ~missing_cells(column, unread), f"a date such as {example}")
+    raise_for_cells(frame, name, unread & ~missing_cells(column, unread), f"a date such as {example}")
     return values
 
 

@@ -539,7 +539,7 @@ class Quantifier(BaseEstimator, ABC):
         if groups is None:
             raise TypeError("groups must be one value per item, got None. Use predict for all items as one sample.")
         level = None if level is None else check_level(level)
-        return self._for(groups)._estimate(
+        return self._quantifier_for(groups)._estimate(
             X,
             groups,
             level,
@@ -594,7 +594,7 @@ class Quantifier(BaseEstimator, ABC):
             Prevalences with the bounds of their intervals.
         """
         level = check_level(level)
-        return self._for(groups)._estimate(
+        return self._quantifier_for(groups)._estimate(
             X,
             groups,
             level,
@@ -644,7 +644,7 @@ class Quantifier(BaseEstimator, ABC):
         votes = not getattr(getattr(self, "classifier_", None), "gives_posteriors_", True)
         if self.traits.input_kind != "scores" or votes or not has_held_out(self):
             raise TypeError(f"predict_items needs class probabilities, which this {type(self).__name__} does not have.")
-        samples, quantifier = group_samples(groups, len(S)), self._for(groups)
+        samples, quantifier = group_samples(groups, len(S)), self._quantifier_for(groups)
         # The covariance, not the estimate, needs a level.
         found = estimate(quantifier, quantifier.summarize(S, samples, labels=labels, checks=False), LEVEL)
         return item_posteriors(self, S, samples, found)
@@ -680,7 +680,7 @@ class Quantifier(BaseEstimator, ABC):
         """
         S = self.scores(X)
         known = [None] * len(S) if labels is None else labels
-        quantifier = self._for(groups)
+        quantifier = self._quantifier_for(groups)
         summary = quantifier.summarize(S, group_samples(groups, len(S)), labels=known)
         return labels_needed(quantifier, summary, width, quantity, level=level, options=options)
 
@@ -706,7 +706,7 @@ class Quantifier(BaseEstimator, ABC):
         summary = self.summarize(self.scores(X), sample_weight=sample_weight, weight_type=weight_type)
         return diagnose(self, summary)
 
-    def _for(self, groups: Any) -> "Quantifier":
+    def _quantifier_for(self, groups: Any) -> "Quantifier":
         """Return the quantifier that estimates groups, or samples as one."""
         return self if groups is None or isinstance(groups, Samples) else group_quantifier(self, stacklevel=4)
 

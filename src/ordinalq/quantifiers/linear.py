@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from ordinalq._utils.validation import Codes, Floats, same_parameters
 from ordinalq.inference.model import HeldOut, Smoothing, Traits
-from ordinalq.inference.tuning import Split, Trial, Tuning, ground, tune, warn_of
+from ordinalq.inference.tuning import Split, Trial, Tuning, tune, tuning_basis, warn_about_choice
 from ordinalq.losses import Loss
 from ordinalq.quantifiers.base import Quantifier, check_every_class
 from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
@@ -73,10 +73,12 @@ class SmoothedQuantifier(Quantifier):
         if auto is not None:
             codes, weights = held_out.codes, held_out.weights
             pool = np.arange(len(codes)) if pool is None else pool
-            chosen_on = ground(auto, codes, held_out.groups, pool, few=self._solves_slowly).weighted(codes, weights)
+            chosen_on = tuning_basis(auto, codes, held_out.groups, pool, few=self._solves_slowly).weighted(
+                codes, weights
+            )
             trials = self._trials(held_out, chosen_on.splits)
             self.tuning_: Tuning = tune(smoother, trials, self._trial_unit(chosen_on.sample_size), chosen_on.source)
-            warn_of(self.tuning_, self.p_train_, (split.prevalences for split in chosen_on.splits))
+            warn_about_choice(self.tuning_, self.p_train_, (split.prevalences for split in chosen_on.splits))
             self.smoother_ = smoother.with_strength(self.tuning_.value)
         self._set_strength()
 

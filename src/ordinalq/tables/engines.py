@@ -23,7 +23,7 @@ from ordinalq.inference.drift import Drift
 from ordinalq.inference.estimates import check_names, concatenate
 from ordinalq.inference.nested import groups_of_parts
 from ordinalq.inference.options import IntervalOptions, check_level
-from ordinalq.inference.predict import estimate_block, is_wanted, settle
+from ordinalq.inference.predict import estimate_block, is_wanted, resolve_drift
 from ordinalq.io.columns import require_columns
 from ordinalq.io.files import Block
 from ordinalq.io.table import Table, TableFile
@@ -247,7 +247,7 @@ def takes_two_passes(task: Task) -> bool:
 def with_drift(task: Task, sums: Sequence[Any]) -> Drift | None:
     """Return the common offset of all groups from the sums that blocks collect."""
     found = [one for one in sums if one is not None]
-    return settle(task.quantifier, reduce(lambda a, b: a.merge(b), found), task.drift) if found else None
+    return resolve_drift(task.quantifier, reduce(lambda a, b: a.merge(b), found), task.drift) if found else None
 
 
 def finished(task: Task, number: int, summary: Summary, drift: Drift | None = None) -> tuple[Any, int]:

@@ -372,7 +372,7 @@ class _Nodes:
         if number is not None and type(number) is not int:
             raise InvalidModelError("the model in it has a node without a valid number")
         if number in self._known:
-            return self._again(node, number)
+            return self._check_reference(node, number)
         if number:
             self._known[number] = node
             self._sizes[number] = 0
@@ -392,7 +392,7 @@ class _Nodes:
             self._sizes[number] = size
         return size
 
-    def _again(self, node: dict[str, Any], number: int) -> int:
+    def _check_reference(self, node: dict[str, Any], number: int) -> int:
         """Check a node that refers to an earlier one."""
         known = self._known[number]
         if any(known[name] != node[name] for name in ("__class__", "__module__", "__loader__")) or len(node) > 4:
@@ -548,7 +548,10 @@ def check_contents(model: Any) -> None:
         seen.add(id(thing))
         parts: Iterable[Any] = ()
         if isinstance(thing, BaseEstimator):
-            n_features, in_ensemble = _check_estimator(thing, n_features, in_ensemble), _hands_on(thing)
+            n_features, in_ensemble = (
+                _check_estimator(thing, n_features, in_ensemble),
+                _passes_items_on_unchecked(thing),
+            )
             parts = vars(thing).values()
         elif isinstance(thing, dict):
             parts = thing.values()
@@ -567,7 +570,7 @@ def check_contents(model: Any) -> None:
         waiting += [(part, n_features, in_ensemble) for part in parts]
 
 
-def _hands_on(estimator: Any) -> bool:
+def _passes_items_on_unchecked(estimator: Any) -> bool:
     """Return whether an estimator passes its items on to others unchecked."""
     # Bagging may give a tree some of the features, and has it look at them.
     return isinstance(estimator, BaseEnsemble) and not isinstance(estimator, BaggingClassifier | BaggingRegressor)

@@ -380,7 +380,9 @@ class _Run:
         there = f"{total - len(jobs)} of {total} units were there" if len(jobs) < total else f"{total} units"
         self.progress.stage(stage, sum(unit.cost for unit, _ in jobs), there)
         folder = self.config.folder
-        for number, parts in self.workers(delayed(_alone)(number, job, folder) for number, (_, job) in enumerate(jobs)):
+        for number, parts in self.workers(
+            delayed(_run_with_one_thread)(number, job, folder) for number, (_, job) in enumerate(jobs)
+        ):
             unit = jobs[number][0]
             for kind, table in parts.items():
                 self.store.put(kind, self._key(unit, kind), table)
@@ -431,7 +433,7 @@ def _imported_files(file: Path, folder: Path) -> list[Path]:
     return [one for path in paths for one in (path.with_suffix(".py"), path / "__init__.py") if one.is_file()]
 
 
-def _alone(number: int, job: Any, folder: str) -> Any:
+def _run_with_one_thread(number: int, job: Any, folder: str) -> Any:
     """Run a job with one thread.
 
     Rounding does not depend on the number of jobs then. Modules of the `folder` of the experiment file can be imported.
