@@ -29,7 +29,7 @@ from ordinalq.tables.grouping import labelled_rows, merge_spellings
 from ordinalq.tables.model import Words
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
-from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
+from ordinalq.tables.predictors import likely_groups, other_columns_help, unused_reason
 from ordinalq.tables.scales import known_order
 
 
@@ -367,7 +367,7 @@ def test_columns_next_to_text_are_used_if_they_lower_the_held_out_error(survey, 
 
 def test_columns_next_to_text_that_cannot_be_compared_are_named_in_a_warning(caplog):
     few = pd.DataFrame({"comment": ["one two", "three four"], "height": [1.5, 2.5]})
-    assert others_help(few, {"comment": "text", "height": "number"}, np.array([0, 1]))
+    assert other_columns_help(few, {"comment": "text", "height": "number"}, np.array([0, 1]))
     assert "columns next to text are used without a comparison of held-out errors: 'height'" in caplog.text
 
 

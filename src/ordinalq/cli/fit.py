@@ -23,9 +23,9 @@ from ordinalq.cli.options import (
     WeightOption,
     WeightTypeOption,
     app,
-    listed,
     print_json,
     print_lines,
+    split_names,
 )
 from ordinalq.cli.predict import columns_of
 
@@ -132,12 +132,12 @@ def fit(
             target,
             quantifier,
             by=columns_of(by, file),
-            text=listed(text),
-            features=listed(features),
-            categories=listed(categories),
+            text=split_names(text),
+            features=split_names(features),
+            categories=split_names(categories),
             dates=_pairs("--date-format", "day=%m/%d/%Y", date_format or []),
-            classes=listed(classes) or None,
-            class_values=listed(class_values) or None,
+            classes=split_names(classes) or None,
+            class_values=split_names(class_values) or None,
             skip_unlabelled=skip_unlabelled,
             max_items=max_items,
             random_state=random_state,
@@ -150,7 +150,7 @@ def fit(
         print_json({"model": str(out), **_fitted(model, info)})
         return
     _print_fitted(model, info, out, verbose=verbose)
-    if by is None and (group := _likely_group(file, target, listed(text))):
+    if by is None and (group := _likely_group(file, target, split_names(text))):
         display.labelled(
             "groups", f"{group!r} may be a group of rows; fit --by {shlex.quote(group)} learns how groups differ"
         )
@@ -261,13 +261,13 @@ def evaluate(
     from ordinalq.tables.model_file import load_model_and_info
 
     file = open_table(table, format, encoding, quoting, max_spool, sheet)
-    loaded, info = load_model_and_info(model, trusted=listed(trust))
+    loaded, info = load_model_and_info(model, trusted=split_names(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
     what = unit(target or info.target, info.classes)
     if methods:
         how = {"by": columns_of(by, file), "n_samples": samples, "sample_size": sample_size, **options}
         with display.working(f"comparing methods on {file.name}"):
-            compared = compare_table(loaded, file, listed(methods), protocol or "app", **how)
+            compared = compare_table(loaded, file, split_names(methods), protocol or "app", **how)
         if json:
             print_json({"samples": compared.samples, "methods": compared.rows()})
         else:

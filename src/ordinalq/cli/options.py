@@ -173,10 +173,10 @@ class OneLine(logging.Formatter):
         return one_line(record.getMessage(), self.options)
 
 
-def listed(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Return the names in a comma-separated list.
 
-    >>> listed("a, b,c")
+    >>> split_names("a, b,c")
     ['a', 'b', 'c']
     """
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -30,9 +30,9 @@ from ordinalq.cli.options import (
     WeightOption,
     WeightTypeOption,
     app,
-    listed,
     print_json,
     print_lines,
+    split_names,
 )
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Job:
     def _loaded(self) -> "tuple[Any, ModelInfo]":
         from ordinalq.tables.model_file import load_model_and_info
 
-        return load_model_and_info(self.model, trusted=listed(self.trust))
+        return load_model_and_info(self.model, trusted=split_names(self.trust))
 
     @cached_property
     def loaded(self) -> Any:
@@ -252,7 +252,7 @@ def columns_of(by: str | None, file: "Table") -> list[str] | None:
     """Return the columns that a,b names, or one whose own name has a comma."""
     if by is None:
         return None
-    return [by] if "," not in by or by in file.columns() else listed(by)
+    return [by] if "," not in by or by in file.columns() else split_names(by)
 
 
 def job_command(verb: Callable[..., None]) -> Callable[..., None]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Floats
-from ordinalq.io.columns import natural, raise_for_cells, require_columns, short
+from ordinalq.io.columns import convert_types, raise_for_cells, require_columns, short
 
 logger = logging.getLogger("ordinalq")
 
@@ -107,7 +107,7 @@ def read_table(path: str | Path, *, nested: bool = False) -> pd.DataFrame:
         return read_arff(path)
     from ordinalq.io.table import open_table
 
-    return natural(open_table(path).read(nested=nested))
+    return convert_types(open_table(path).read(nested=nested))
 
 
 def numeric_columns(frame: pd.DataFrame, names: Sequence[str], where: str, *, accepts_missing: bool = False) -> Floats:

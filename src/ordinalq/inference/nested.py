@@ -128,7 +128,7 @@ class Parts(NamedTuple):
     response: Floats
 
     @classmethod
-    def alone(cls, prediction: Prediction) -> "Parts":
+    def independent(cls, prediction: Prediction) -> "Parts":
         """Return parts that are predicted one by one."""
         B, n = prediction.mean.shape
         return cls(prediction, np.full((B, n), np.nan), np.full((B, n, n), np.nan), np.full((B, n), np.nan))

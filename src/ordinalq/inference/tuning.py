@@ -117,7 +117,7 @@ def tuning_basis(
         else:
             vectors = np.asarray(auto.prevalences, dtype=np.float64)
             protocol = RealPrevalences(vectors, draws, size, small_pool="replace", random_state=SEED + number)
-        samples = _of(protocol.draw(codes[pool]), pool, len(codes))
+        samples = _of_all_items(protocol.draw(codes[pool]), pool, len(codes))
         splits.append(Split(third, samples, np.ones(len(samples))))
     return TuningBasis("smooth" if auto.prevalences is None else "prevalences", size, splits)
 
@@ -142,7 +142,7 @@ def _within_classes(drawn: Samples, codes: Codes, weights: Weights) -> Samples:
     )
 
 
-def _of(drawn: Samples, pool: Codes, n_items: int) -> Samples:
+def _of_all_items(drawn: Samples, pool: Codes, n_items: int) -> Samples:
     """Return samples of a part of N items, `pool` (k,), as samples of all of them."""
     return Samples(pool[drawn.items], drawn.offsets, n_items, classes=drawn.classes, prevalences=drawn.prevalences)
 
@@ -181,7 +181,9 @@ def _by_group(auto: AutoStrength, codes: Codes, groups: Codes, pool: Codes) -> l
         for_means = np.zeros(len(codes), dtype=bool)
         for_means[pool[others]] = True
         members = pool[(of_item == k) & judged]
-        samples = _of(Samples.from_groups(groups[members], codes[members], classes=np.arange(n)), members, len(codes))
+        samples = _of_all_items(
+            Samples.from_groups(groups[members], codes[members], classes=np.arange(n)), members, len(codes)
+        )
         weights = samples.sizes.astype(np.float64)
         splits.append(Split(for_means, samples, weights if auto.weight == "items" else np.ones(len(weights))))
     return splits

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from ordinalq._utils.parallel import Watched
+from ordinalq._utils.parallel import WatchedCall
 from ordinalq._utils.validation import Array, Floats, same_parameters
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.inference.diagnosis import Diagnosis
@@ -379,7 +379,7 @@ class SampleSearch(BaseEstimator):
             self.__dict__.update({name: value for name, value in vars(probe).items() if name in REMEMBERED})
         parts = units(task)
         outcomes = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(Watched(run))(task.part(chosen), X_pool) for chosen in parts
+            delayed(WatchedCall(run))(task.part(chosen), X_pool) for chosen in parts
         )
         return self._collect(task, zip(parts, outcomes, strict=True))
 

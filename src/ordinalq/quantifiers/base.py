@@ -14,7 +14,13 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice, real_numbers
-from ordinalq.classifiers.cross_fitting import held_out, remember_features, shared_scores, unscored, usable_weights
+from ordinalq.classifiers.cross_fitting import (
+    copy_feature_attributes,
+    held_out,
+    shared_scores,
+    unscored,
+    usable_weights,
+)
 from ordinalq.inference.bootstrap import ClassPools, Tilt, of_items, of_means
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.inference.estimates import Estimates
@@ -233,7 +239,7 @@ class Quantifier(BaseEstimator, ABC):
             raise TypeError(f"{type(self).__name__} needs class probabilities, got a classifier with votes only.")
         self.fit_scores(shared.held_out_scores_, y, **how)
         self.classifier_ = shared
-        remember_features(self, classifier)
+        copy_feature_attributes(self, classifier)
         return self
 
     def attach(self, classifier: Any, X: Any) -> None:

@@ -201,7 +201,7 @@ class GroupBLP(Quantifier):
         training = self._training_rows(found[0])
         if plain.all():
             return predict_parts(model, Q, sizes, groups, estimand, values_of(self), training)
-        alone = Parts.alone(self._prediction(model, summary, estimand))
+        alone = Parts.independent(self._prediction(model, summary, estimand))
         if not plain.any():
             return alone
         which, some = np.unique(groups[plain], return_inverse=True)

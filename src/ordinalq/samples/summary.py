@@ -300,7 +300,7 @@ class Summary:
             raise ValueError("parts must hold at least one summary, got none.")
         if len(parts) == 1:
             return parts[0]
-        keys, positions = _united(parts)
+        keys, positions = _merged_keys(parts)
         exponent = max((part.exponent for part in parts if len(part)), default=0)
         parts = [part.in_unit(exponent) for part in parts]
         n_items = np.zeros(len(parts[0]) if keys is None else len(keys), dtype=np.int64)
@@ -567,7 +567,7 @@ def _values(samples: Samples) -> Floats:
     return np.ones(len(samples.items)) if samples.weights is None else samples.weights.values
 
 
-def _united(parts: Sequence[Summary]) -> tuple[Keys | None, list[Index]]:
+def _merged_keys(parts: Sequence[Summary]) -> tuple[Keys | None, list[Index]]:
     """Return the keys of all parts and the rows of each part's samples among them."""
     keys = [part.keys for part in parts if part.keys is not None]
     if len(keys) == len(parts):

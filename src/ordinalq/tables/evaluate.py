@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import stdtr
 
 from ordinalq._utils.progress import iterate_steps, report_step
-from ordinalq._utils.text import listed
+from ordinalq._utils.text import join_names
 from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
 from ordinalq.inference.bounds import mean_class
 from ordinalq.inference.estimates import Estimates
@@ -142,7 +142,7 @@ def verdict(compared: Sequence[Mapping[str, Any]], n_groups: int) -> str:
         word: [WORDS.get(one["other"], one["other"]) for one in compared if one["said"] == word]
         for word in ("better", UNCERTAIN, "no better", "worse")
     }
-    parts = [f"{word} than {listed(names)}" for word, names in by_word.items() if names]
+    parts = [f"{word} than {join_names(names)}" for word, names in by_word.items() if names]
     word = ", but " if by_word["better"] else ", and "
     joined = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}{word}{parts[-1]}"
     few = f" Its error is smaller, but {n_groups:,} groups are too few." if by_word[UNCERTAIN] else ""

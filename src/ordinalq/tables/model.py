@@ -30,7 +30,16 @@ from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.inference.predict import estimate
 from ordinalq.io import columns as cells
-from ordinalq.io.columns import UNNAMED, as_pandas, check_kind, column_kinds, require_columns, some, typed, where
+from ordinalq.io.columns import (
+    UNNAMED,
+    as_pandas,
+    check_kind,
+    column_kinds,
+    first_words,
+    require_columns,
+    source_name,
+    typed,
+)
 from ordinalq.io.encoder import names_array, table_encoder, with_name_arrays
 from ordinalq.quantifiers.auto import AutoQuantifier
 from ordinalq.quantifiers.base import Quantifier
@@ -52,7 +61,7 @@ from ordinalq.tables.grouping import (
 )
 from ordinalq.tables.inner import model_for
 from ordinalq.tables.model_file import save_model
-from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
+from ordinalq.tables.predictors import likely_groups, other_columns_help, unused_reason
 from ordinalq.tables.scales import known_order
 
 # Numbers from the columns of a table: columns by their kinds, then an encoder of all of them.
@@ -98,8 +107,8 @@ class TypedColumns(TransformerMixin, BaseEstimator):
             words = frame[name].dropna()
             if len(words) and not words.isin(known).any():
                 warnings.warn(
-                    f"no value of column {name!r} was seen in training: there {some(known)}, here "
-                    f"{some(words.unique())}; are they written in the same way?",
+                    f"no value of column {name!r} was seen in training: there {first_words(known)}, here "
+                    f"{first_words(words.unique())}; are they written in the same way?",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -612,9 +621,9 @@ class TableModel(BaseEstimator):
             raise TypeError(f"target must be the name of a column, got {type(target).__name__}. Pass target='stars'.")
         asked = self.asked_columns(target)
         frame = as_pandas(frame)
-        require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], where(frame))
+        require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], source_name(frame))
         check_by(names_of(by), target)
-        require_columns(frame.columns, names_of(by), where(frame))
+        require_columns(frame.columns, names_of(by), source_name(frame))
         columns, self.unused_ = asked, {}
         if not asked:
             roles = {target: "the target", **dict.fromkeys(names_of(by), "the group")}
@@ -631,7 +640,7 @@ class TableModel(BaseEstimator):
         quantifier: Quantifier = clone(AutoQuantifier() if self.quantifier is None else self.quantifier, safe=False)
         if not isinstance(quantifier, Quantifier):
             raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
-        _check_kinds(kinds, target, quantifier, where(frame))
+        _check_kinds(kinds, target, quantifier, source_name(frame))
         keys = groups = None
         if by is not None:
             keys, codes = Keys.of(Grouping(by).values(rows))
@@ -646,7 +655,7 @@ class TableModel(BaseEstimator):
         with_characters = getattr(quantifier, "budget", None) == "best"
         self.encoder_ = unfitted_encoder(table, kinds, with_characters=with_characters)
         report_step("numbers of the columns", 0, 20, 3)
-        X = _encoded(self.encoder_, table, kinds, where(frame))
+        X = _encoded(self.encoder_, table, kinds, source_name(frame))
         self.encoder_ = with_name_arrays(self.encoder_)
         report_step("", 3, 20, 14)
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weight_type": weight_type}
@@ -711,7 +720,7 @@ class TableModel(BaseEstimator):
         if not texts or not others:
             return kinds
         codes = encode_labels(y, parsed_classes(classes, y))[1]
-        if others_help(rows, kinds, codes, groups):
+        if other_columns_help(rows, kinds, codes, groups):
             return kinds
         self.unused_ |= dict.fromkeys(others, "does not lower the held-out error of the text")
         return {name: kind for name, kind in kinds.items() if name not in others}

@@ -99,18 +99,18 @@ def _found(name: str, labels: Sequence[str], column: str) -> str:
             return found[0]
     if found:
         raise ValueError(
-            f"{len(found):,} of the {len(labels):,} groups of {column!r} contain {name!r}: {_some(found)}. Use a part "
-            "that only one of them has."
+            f"{len(found):,} of the {len(labels):,} groups of {column!r} contain {name!r}: {_quoted_examples(found)}. "
+            "Use a part that only one of them has."
         )
     words = folded.split()
     near = [label for label in labels if any(word in label.casefold() for word in words)] if len(words) > 1 else []
     hint = nearest(name, labels) or (
-        f"; some of its words are in {_some(near)}" if near else f"; there are {_some(labels)}"
+        f"; some of its words are in {_quoted_examples(near)}" if near else f"; there are {_quoted_examples(labels)}"
     )
     raise ValueError(f"none of the {len(labels):,} groups of {column!r} is {name!r}{hint}")
 
 
-def _some(labels: Sequence[str]) -> str:
+def _quoted_examples(labels: Sequence[str]) -> str:
     return first_of([repr(label) for label in labels])
 
 
@@ -143,9 +143,9 @@ def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> D
         for row in range(len(summary)):
             if summary.n_items[row] >= MIN_PER_CLASS * len(quantifier.classes_):
                 found[names[row]] = diagnose(quantifier, summary[row : row + 1])
-    return Diagnoses(diagnose(quantifier, _united(summary)), found)
+    return Diagnoses(diagnose(quantifier, _as_one_sample(summary)), found)
 
 
-def _united(summary: Summary) -> Summary:
+def _as_one_sample(summary: Summary) -> Summary:
     """Return the summary of all samples as one."""
     return summary.regrouped(np.zeros(len(summary), dtype=np.intp), Keys([Column(pd.Index([WHOLE]))]))
