@@ -506,9 +506,11 @@ def measure(options):
     workload = make_workload(TINY_ITEMS) if options.tiny else make_workload()
     batches = [workload.samples(n, TINY_SIZE if options.tiny else SAMPLE_SIZE) for n in options.samples]
     methods, left_out = measure_methods(workload, batches)
-    remark = "Best of several runs; the averaging is included. Memory: peak of tracemalloc during one call."
+    remark = (
+        "Best of several runs, including the means over samples. Memory is the peak of tracemalloc during one call."
+    )
     if left_out:
-        remark += f" Left out, since they take no given scores: {', '.join(left_out)}."
+        remark += f" Not measured, because they do not accept given scores: {', '.join(left_out)}."
     sections = [("Our methods", remark, methods)]
     missing = missing_peers()
     for package in missing:
@@ -518,15 +520,16 @@ def measure(options):
     peers = [] if options.tiny else measure_peers(workload, batches[0], n_first)
     loops = measure_loops(workload, batches[0], n_first)
     compared = (
-        f"The first {n_first} samples, one by one; medians. Ours: {len(batches[0])} samples at once, with the same "
-        f"parameters. Gap: part of the possible descent that is missed; same minimum: at most {SAME_EXCESS_CONVEX:g} "
-        f"({SAME_EXCESS:g} for the Hellinger distance) on {SAME_SHARE:.0%} of the samples. Where nothing is minimised "
-        "(CC, PCC, EM), the excess is the largest difference from our estimate."
+        f"Medians over the first {n_first} samples, solved one by one. ordinalq solves {len(batches[0])} samples at "
+        "once, with the same parameters. The gap is the part of the possible descent that is missed. The minimum is "
+        f"the same if the gap is at most {SAME_EXCESS_CONVEX:g} ({SAME_EXCESS:g} for the Hellinger distance) on "
+        f"{SAME_SHARE:.0%} of the samples. If nothing is minimized (CC, PCC, EM), the gap is the largest difference "
+        "from our estimate."
     )
     if missing:
         compared += f" Not installed: {', '.join(missing)}."
-    fastest = "The fastest that finds the same minimum."
-    bare = " The ratio is asked of methods; a package's quadratic program in a loop over our M and q stands apart."
+    fastest = "The fastest alternative that finds the same minimum."
+    bare = " Targets apply to methods, not to the quadratic program of a package in a loop over our M and q."
     sections += [
         ("Other packages", compared, peers),
         ("Ratios to other packages", fastest + bare, ratio_rows(peers, PEER_RATIOS)),
@@ -535,7 +538,7 @@ def measure(options):
     ]
     sizes = [(1000, SAMPLE_SIZE), (5000, SAMPLE_SIZE), (1000, 100), (1000, 10_000), (20_000, SAMPLE_SIZE)]
     growth = measure_scaling(workload, TINY_GROWTH if options.tiny else sizes[:4] if options.quick else sizes)
-    sections.append(("Growth (OPACC)", "Linear in the samples and in the items.", growth))
+    sections.append(("Growth (OPACC)", "Time grows linearly with the numbers of samples and items.", growth))
     n_large, n_pool = (100, 2000) if options.tiny else (10_000, 100_000) if options.quick else (100_000, 1_000_000)
     n_drawn = 100 if options.tiny else 5000
     sections.append(("Other limits", "", measure_checks(workload, n_drawn, n_large, n_pool)))

@@ -163,7 +163,7 @@ def test_groups_of_few_rows_do_not_lead_the_order_by_means(sort, rng):
     model = oq.PACC().fit(code[:, None] + rng.normal(scale=0.1, size=(300, 1)), code)
     X = np.repeat([[0.0], [1.0], [0.0], [2.0], [2.0]], [1, 50, 9, 30, 1], axis=0)
     estimates = model.predict_groups(X, np.repeat([*"abcde"], [1, 50, 9, 30, 1]))
-    order = views.positions(estimates, views.Wanted(sort=sort)).tolist()
+    order = views.positions(estimates, views.GroupSelection(sort=sort)).tolist()
     assert order[:2] == ([3, 1] if sort == "mean" else [1, 3])
     assert set(order[2:]) == {0, 2, 4}
 

@@ -65,7 +65,7 @@ def test_command_prints_averages_next_to_published_ones_and_continues(tmp_path, 
     monkeypatch.setattr(castano, "METHODS", kept)
     monkeypatch.setattr(castano, "N_BAGS", 5)
     monkeypatch.setattr(castano, "CASTANO", ("ESL", "stock.ord"))
-    monkeypatch.setitem(castano.PROFILES, "quick", castano.Effort(1, 2, (2,), (1,)))
+    monkeypatch.setitem(castano.PROFILES, "quick", castano.RunSize(1, 2, (2,), (1,)))
     arguments = ["reproduce", "castano", "--profile", "quick", "--data", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main([*arguments, "--n-jobs", "1"]) == 0
     assert "0.8677" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from ordinalq.inference.intervals import width_correction
 from ordinalq.inference.label_plan import labels_needed
 from ordinalq.inference.predict import estimate
 from ordinalq.samples.labels import class_scale
-from ordinalq.tables.evaluate import judged_groups
+from ordinalq.tables.evaluate import group_error_table
 
 WORDS = ["poor", "fair", "good"]
 VALUES = [-2.0, 0.0, 6.0]
@@ -145,7 +145,7 @@ def test_errors_of_the_mean_are_measured_in_the_values(rng):
     q = oq.PACC().fit_scores(S, codes * 10)
     samples = oq.Samples.from_groups(groups, codes, classes=[0, 1, 2])
     found = estimate(q, q.summarize(S, samples), 0.95)
-    table = judged_groups({"model": found.prevalences, "PCC": samples.average(S)}, samples, found)
+    table = group_error_table({"model": found.prevalences, "PCC": samples.average(S)}, samples, found)
     truth = np.bincount(groups, codes * 10.0) / np.bincount(groups)
     assert_allclose(table["mean_class"][0], np.abs(found.mean - truth).mean())
     held = (found.bounds.mean_lower <= truth + 1e-9) & (truth <= found.bounds.mean_upper + 1e-9)

@@ -158,7 +158,7 @@ def test_needed_number_of_items_is_enough():
     assert found.precision.n_needed > 500
     after = judged(q, sample(2, found.precision.n_needed, EVEN)[1])
     assert_allclose(1.96 * after.precision.standard_errors.max(), 0.02, rtol=0.15)
-    assert f"It takes about {found.precision.n_needed:,} items" in str(found)
+    assert f"About {found.precision.n_needed:,} items are needed" in str(found)
 
 
 def test_too_few_training_items_are_no_matter_of_the_sample():
@@ -180,7 +180,7 @@ def test_classes_that_look_alike_are_named():
     y, new = np.arange(5000) % 5, np.arange(1000) % 5
     found = judged(oq.PACC().fit_scores(scores(y), y, classes=range(5)), scores(new))
     assert found.precision.confusable == [(2, 3)]
-    assert "hardly distinguishable are 2 and 3" in str(found)
+    assert "these pairs are hard to distinguish: 2 and 3" in str(found)
     assert found.precision.unnoticed[2, 3] > 0.1 > found.precision.unnoticed[0, 1]
     assert_allclose(found.precision.unnoticed, found.precision.unnoticed.T)
 

@@ -21,14 +21,14 @@ from ordinalq.inference.group_model import (
     learn,
     log_odds,
     medians,
+    model_with_stated_effect,
+    model_without_effect,
     multinomial,
     orthonormal_polynomials,
     pair_means,
     predict,
     project,
-    stated,
     uses_logits,
-    weak,
     weak_prior,
     with_logits,
 )
@@ -190,7 +190,7 @@ def test_error_of_the_class_means_is_part_of_every_model(rng, monkeypatch):
         for c in range(N_CLASSES)
     )
     assert_allclose(error_of_means(sums, model.mu, model.A), expected)
-    assert_allclose(weak(sums).D, error_of_means(sums, *weak_prior(sums.pooled)))
+    assert_allclose(model_without_effect(sums).D, error_of_means(sums, *weak_prior(sums.pooled)))
     monkeypatch.setattr("ordinalq.inference.group_model.error_of_means", lambda *_: np.zeros((WIDTH, WIDTH)))
     assert_allclose(model.D - learn(sums).D, expected)
 
@@ -201,7 +201,7 @@ def test_two_groups_are_refused(rng):
         learn(GroupSums.of(F, codes, groups, N_CLASSES))
 
 
-@pytest.mark.parametrize("make", [learn, weak, stated])
+@pytest.mark.parametrize("make", [learn, model_without_effect, model_with_stated_effect])
 def test_a_class_without_items_is_refused(rng, make):
     F, codes, groups = random_groups(rng, 20)
     codes[codes == 2] = 1
@@ -429,7 +429,7 @@ def test_weak_prior_is_a_dirichlet_distribution(rng):
 
 def test_weak_model_covers_samples_of_any_composition(rng):
     F, codes, groups = random_groups(rng, 200, looks=0, together=0)
-    model = weak(GroupSums.of(F, codes, groups, N_CLASSES))
+    model = model_without_effect(GroupSums.of(F, codes, groups, N_CLASSES))
     truth, Q = [], []
     by_class = [np.flatnonzero(codes == c) for c in range(N_CLASSES)]
     for p in rng.dirichlet(np.ones(N_CLASSES), 400):
@@ -446,7 +446,7 @@ def test_weak_model_covers_samples_of_any_composition(rng):
 
 def test_stated_effect_is_what_it_says(rng):
     F, codes, groups = random_groups(rng, 30)
-    model = stated(GroupSums.of(F, codes, groups, N_CLASSES), 0.1)
+    model = model_with_stated_effect(GroupSums.of(F, codes, groups, N_CLASSES), 0.1)
     mu, W = model.mu, model.W
     x = orthonormal_polynomials(mu)
     spread = np.diag(x.T @ model.A @ x)

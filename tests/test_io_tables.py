@@ -19,7 +19,7 @@ from numpy.testing import assert_array_equal
 from ordinalq.io import columns, writing
 from ordinalq.io import columns as cells
 from ordinalq.io import csv as delimited
-from ordinalq.io.columns import MAX_COLUMNS, as_words, column_kinds, natural, typed
+from ordinalq.io.columns import MAX_COLUMNS, as_words, column_kinds, convert_types, typed
 from ordinalq.io.files import MAX_CELL
 from ordinalq.io.table import open_table
 
@@ -309,7 +309,7 @@ def test_dates_that_may_be_read_in_two_ways_ask_for_their_format(caplog):
 
 def test_tables_have_their_natural_types_in_both_wings(tmp_path):
     text = "n,whole,day,word,holes,zip\n1.5,1,2024-01-31,NA,1,01\nNA,2,,x,,02\n"
-    frame = natural(open_table(written(tmp_path / "t.csv", text)).read())
+    frame = convert_types(open_table(written(tmp_path / "t.csv", text)).read())
     assert [frame[name].dtype.kind for name in ("n", "whole", "holes")] == ["f", "i", "f"]
     assert pd.api.types.is_datetime64_any_dtype(frame["day"])
     assert frame["word"].tolist() == ["NA", "x"]

@@ -9,7 +9,7 @@ import ordinalq as oq
 from ordinalq.inference import estimates as contract
 from ordinalq.inference.predict import estimate, estimate_block
 from ordinalq.samples import summary as module
-from ordinalq.samples.summary import Summary, blocks, spilled
+from ordinalq.samples.summary import Summary, blocks, spill_to_disk
 
 METHODS = [oq.PACC(), oq.OPACC(), oq.HDy(), oq.SLD(), oq.OSLD(), oq.AdjustedML()]
 
@@ -101,7 +101,7 @@ def test_scores_on_disk_give_the_same_estimates(data, monkeypatch, method):
     monkeypatch.setattr(module, "BLOCK_ITEMS", 200)
     whole = parts[0]
     for part in parts[1:]:
-        whole = spilled(whole.merge(part))
+        whole = spill_to_disk(whole.merge(part))
     assert sum(isinstance(part.S, np.memmap) for part in whole.items) == 2
     assert sum(len(part.S) for part in whole.items if not isinstance(part.S, np.memmap)) <= 250
     found = estimate(quantifier, whole)

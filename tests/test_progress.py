@@ -5,15 +5,15 @@ import logging
 from progress_record import ProgressRecord
 
 import ordinalq as oq
-from ordinalq._utils.progress import ProgressHandler, along, each, logger, tell
+from ordinalq._utils.progress import ProgressHandler, iterate_parts, iterate_steps, logger, report_step
 
 
 def test_steps_inside_of_a_step_share_its_width():
     with ProgressHandler() as far:
-        tell("reading", 0, 10, 2)
+        report_step("reading", 0, 10, 2)
         assert (far.part, far.what) == (0.0, "reading")
-        tell("", 2, 10, 8)
-        told = [(round(far.part, 3), far.what) for _ in each("fold", range(4))]
+        report_step("", 2, 10, 8)
+        told = [(round(far.part, 3), far.what) for _ in iterate_steps("fold", range(4))]
         assert told == [(0.2, "fold 1 of 4"), (0.4, "fold 2 of 4"), (0.6, "fold 3 of 4"), (0.8, "fold 4 of 4")]
         assert (far.part, far.what) == (1.0, "")
 
@@ -56,17 +56,17 @@ def test_work_that_fails_leaves_no_listener():
 
 def test_work_along_a_file_ends_where_it_is_left():
     with ProgressRecord() as far:
-        tell("", 0, 2)
-        assert list(along("reading", [("a", 0), ("b", 5), ("c", 10)], 10)) == ["a", "b", "c"]
-        tell("", 1, 2)
-        for _ in along("reading", [("a", 5), ("b", 10)], 10):
+        report_step("", 0, 2)
+        assert list(iterate_parts("reading", [("a", 0), ("b", 5), ("c", 10)], 10)) == ["a", "b", "c"]
+        report_step("", 1, 2)
+        for _ in iterate_parts("reading", [("a", 5), ("b", 10)], 10):
             break
-        tell("", 2, 2)
+        report_step("", 2, 2)
     assert [part for part, _ in far.told] == [0, 0, 0.25, 0.5, 0.5, 0.5, 1, 1]
     assert far.what == ""
 
 
 def test_no_items_are_no_work():
     with ProgressHandler() as far:
-        assert list(each("fold", [])) == []
+        assert list(iterate_steps("fold", [])) == []
         assert far.what == ""

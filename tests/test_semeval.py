@@ -86,7 +86,7 @@ def test_a_run_that_stopped_between_two_years_continues(tmp_path, rng, monkeypat
 
 def test_a_failing_method_is_reported_and_the_others_run(tmp_path, rng, monkeypatch, capsys):
     tweets(rng).to_parquet(tmp_path / "semeval_tweets.parquet")
-    broken = semeval.Contestant(semeval.KDEy(bandwidth=-1.0))
+    broken = semeval.PublishedMethod(semeval.KDEy(bandwidth=-1.0))
     monkeypatch.setattr(semeval, "METHODS", {"KDEy": broken, "CC": semeval.METHODS["CC"]})
     out = tmp_path / "out"
     arguments = ["reproduce", "semeval", "--profile", "quick", "--data", str(tmp_path), "--out", str(out)]

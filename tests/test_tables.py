@@ -25,11 +25,11 @@ from ordinalq.cli import main
 from ordinalq.io.table import open_table
 from ordinalq.samples.keys import Keys
 from ordinalq.tables.evaluate import compared_with, evaluate_table, verdict
-from ordinalq.tables.grouping import labelled_rows, tidied
+from ordinalq.tables.grouping import labelled_rows, merge_spellings
 from ordinalq.tables.model import Words
 from ordinalq.tables.model_file import read_info
 from ordinalq.tables.predict import summarize_table
-from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
+from ordinalq.tables.predictors import likely_groups, other_columns_help, unused_reason
 from ordinalq.tables.scales import known_order
 
 
@@ -367,7 +367,7 @@ def test_columns_next_to_text_are_used_if_they_lower_the_held_out_error(survey, 
 
 def test_columns_next_to_text_that_cannot_be_compared_are_named_in_a_warning(caplog):
     few = pd.DataFrame({"comment": ["one two", "three four"], "height": [1.5, 2.5]})
-    assert others_help(few, {"comment": "text", "height": "number"}, np.array([0, 1]))
+    assert other_columns_help(few, {"comment": "text", "height": "number"}, np.array([0, 1]))
     assert "columns next to text are used without a comparison of held-out errors: 'height'" in caplog.text
 
 
@@ -525,7 +525,7 @@ def test_predict_groups_of_a_frame_merges_spellings_as_files_do(rng):
 def test_groups_by_two_columns_are_merged_only_if_both_names_agree():
     values = {"city": ["A", "A, b", "a", "A"], "shop": ["b, c", "c", "B,  C", "d"]}
     keys, codes = Keys.of(values)
-    rows, kept = tidied(keys, np.ones(len(keys)), True)
+    rows, kept = merge_spellings(keys, np.ones(len(keys)), True)
     assert (len(keys), len(kept)) == (4, 3)
     new = rows[codes]
     assert new[0] == new[2]

@@ -16,7 +16,7 @@ from ordinalq._utils.parallel import in_order
 from ordinalq.cli import main
 from ordinalq.io import csv
 from ordinalq.io.table import open_table
-from ordinalq.tables.aggregate import Finished
+from ordinalq.tables.aggregate import FinishedBlocks
 
 
 def run(*arguments):
@@ -95,7 +95,7 @@ def _later(shared, number):
 def test_what_is_finished_is_not_done_again(folder, tmp_path, monkeypatch):
     model, table = oq.load_model(folder / "pacc.oq"), open_table(folder / "parts")
     expected = predict_table(model, table, by="shop", level=0.9).frame()
-    kept = Finished(tmp_path / "kept", "a model")
+    kept = FinishedBlocks(tmp_path / "kept", "a model")
     assert predict_table(model, table, by="shop", level=0.9, finished=kept).frame().equals(expected)
     assert len(list((tmp_path / "kept").glob("*.npz"))) == 4
     scored = []
@@ -107,15 +107,15 @@ def test_what_is_finished_is_not_done_again(folder, tmp_path, monkeypatch):
     next((tmp_path / "kept").glob("*.npz")).write_bytes(b"nonsense")
     assert predict_table(model, table, by="shop", level=0.9, finished=kept).frame().equals(expected)
     assert scored == [1250]
-    predict_table(model, table, by="shop", finished=Finished(tmp_path / "kept", "another model"))
+    predict_table(model, table, by="shop", finished=FinishedBlocks(tmp_path / "kept", "another model"))
     assert sum(scored) == 1250 + 5000
     for foreign in ("notes.json", "model.npz"):
         (tmp_path / "kept" / foreign).write_text("not ours")
-    kept.forget()
+    kept.delete()
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["model.npz", "notes.json"]
     for foreign in (tmp_path / "kept").iterdir():
         foreign.unlink()
-    kept.forget()
+    kept.delete()
     assert not (tmp_path / "kept").exists()
 
 

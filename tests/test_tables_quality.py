@@ -10,7 +10,7 @@ from seeds import generator
 
 import ordinalq as oq
 from ordinalq.cli import main
-from ordinalq.tables.model import absent, quality, sentences
+from ordinalq.tables.model import missing_labels, quality, sentences
 
 
 def items(rng, counts, noise=1.0):
@@ -68,7 +68,7 @@ def test_what_is_said():
         ("rare", "fewer than 30 items of 1 (12): label more of these first"),
         ("absent", "no item is labelled 3: shares of it cannot be estimated; label some if there are any"),
     ]
-    assert absent([1, 2, 3]) == []
+    assert missing_labels([1, 2, 3]) == []
     assert sentences(None, ["low", "high"], "classes") == []
 
 

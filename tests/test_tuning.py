@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import ordinalq as oq
 from ordinalq.inference import tuning
-from ordinalq.inference.tuning import Trial, ground, thirds, tune
+from ordinalq.inference.tuning import Trial, thirds, tune, tuning_basis
 from ordinalq.losses import Energy, LeastSquares, Poisson
 from ordinalq.quantifiers.run_ibu import degrees_of_freedom, tau_for
 from ordinalq.regularizers import NoPenalty, PolynomialSmoothing, Tikhonov
@@ -204,7 +204,7 @@ def test_thirds_hold_a_third_of_each_class_and_at_least_two_items():
 def test_samples_for_tuning_come_from_the_pool_only():
     codes = np.arange(400) % 4
     pool = np.flatnonzero(np.arange(400) >= 200)
-    samples = ground(oq.regularizers.AutoStrength(), codes, None, pool).splits[0].samples
+    samples = tuning_basis(oq.regularizers.AutoStrength(), codes, None, pool).splits[0].samples
     assert samples.items.min() >= 200
     assert samples.sizes[0] == len(pool)
     drawn = codes[samples.index(0)]

@@ -17,7 +17,7 @@ from ordinalq.io.table import nullable
 from ordinalq.samples.keys import with_period
 from ordinalq.solvers.solution import warn_of_failed
 from ordinalq.tables import engines as core
-from ordinalq.tables.aggregate import together
+from ordinalq.tables.aggregate import merge_chunks
 from ordinalq.tables.grouping import By
 
 with require_extra("spark", "ordinalq.spark"):
@@ -60,9 +60,9 @@ def predict_groups(model: Any, frame: Any, by: By, *, max_items: int = core.MAX_
     task = core.prepared(model, frame.columns, by, **how)
     sent = frame.sparkSession.sparkContext.broadcast(core.payload(task))
     columns = list(task.reading.wanted.columns or ())
-    with _told():
+    with _original_errors():
         parts = frame.select(*(f"`{name}`" for name in columns)).mapInArrow(_remote("scored", sent), ROW)
-        kept, layout = _laid_out(task, sent, parts, None, max_items)
+        kept, layout = _compute_layout(task, sent, parts, None, max_items)
         schema = _schema(task, frame.schema, by)
         blocks = _by_block(kept, sent, layout)
         return blocks.applyInArrow(_remote("rows", sent, to_arrow_schema(schema), _drift(task, sent, blocks)), schema)
@@ -88,9 +88,9 @@ def read_table(task: core.Task, file: "Table", session: Any) -> Any:
     task.reading.check(file)
     sent = session.sparkContext.broadcast(core.payload(task))
     rows = [(0, f"{number:012d}", core.packed(piece)) for number, piece in enumerate(file.pieces(task.reading.wanted))]
-    with _told():
+    with _original_errors():
         pieces = session.createDataFrame(rows, ROW).repartition(len(rows))
-        kept, layout = _laid_out(task, sent, pieces.mapInArrow(_remote("read", sent), ROW), file)
+        kept, layout = _compute_layout(task, sent, pieces.mapInArrow(_remote("read", sent), ROW), file)
         blocks = _by_block(kept, sent, layout)
         found = _collected(blocks.applyInArrow(_remote("bodies", sent, _drift(task, sent, blocks)), ROW))
         kept.unpersist()
@@ -121,7 +121,7 @@ def session(master: str | None) -> Any:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _original_errors() -> Iterator[None]:
     """Raise an error of an executor in its original form.
 
     Warnings of Spark about new versions of pandas are suppressed.
@@ -141,7 +141,7 @@ def _told() -> Iterator[None]:
         raise KINDS[name](message) from error
 
 
-def _laid_out(
+def _compute_layout(
     task: core.Task, sent: Any, parts: Any, file: "Table | None" = None, max_items: int = core.MAX_ITEMS
 ) -> tuple[Any, core.Layout]:
     """Compute parts on their workers, and return them with the blocks of groups."""
@@ -192,10 +192,10 @@ def _scored(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         waiting += [] if chunk is None else [chunk]
         samples, items = (sum(len(one.summary) for one in waiting), sum(one.n_items for one in waiting))
         if samples > MOST_SAMPLES or (items > MOST_ITEMS and not task.quantifier.traits.uses_sample_means):
-            yield _row(0, f"{origin}-{number:06d}", together(waiting))
+            yield _row(0, f"{origin}-{number:06d}", merge_chunks(waiting))
             waiting, number = [], number + 1
     if waiting:
-        yield _row(0, f"{origin}-{number:06d}", together(waiting))
+        yield _row(0, f"{origin}-{number:06d}", merge_chunks(waiting))
 
 
 def _read(sent: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

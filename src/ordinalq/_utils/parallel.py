@@ -29,11 +29,11 @@ Result = TypeVar("Result")
 _watching = threading.Event()
 
 
-class Watched:
+class WatchedCall:
     """A function whose worker process ends when its parent process has ended.
 
     Workers of joblib wait for more work otherwise, for minutes, with all that they have read in memory. It is called in
-    the worker, ``delayed(Watched(function))(...)``.
+    the worker, ``delayed(WatchedCall(function))(...)``.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -44,11 +44,11 @@ class Watched:
         """Call the function; watch the parent from now on."""
         # Threads of the owner, and workers of a cluster, have other parents.
         if os.getppid() == self.owner:
-            watch(self.owner)
+            end_with_parent(self.owner)
         return self.function(*arguments, **options)
 
 
-def watch(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """End this worker process when its parent has ended.
 
     As an initializer it also serves a worker that has not received a call.
@@ -82,7 +82,7 @@ def in_order(
         return
     from joblib.externals.loky import ProcessPoolExecutor
 
-    executor = ProcessPoolExecutor(n_jobs, initializer=watch, initargs=(os.getpid(),))
+    executor = ProcessPoolExecutor(n_jobs, initializer=end_with_parent, initargs=(os.getpid(),))
     with tempfile.TemporaryDirectory(prefix="ordinalq-") as folder:
         path = os.path.join(folder, "shared")
         joblib.dump(shared, path)

@@ -8,38 +8,38 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 logger = logging.getLogger("ordinalq.progress")
-# Whoever logs all else does not want this.
+# Handlers of other log records do not receive progress.
 logger.propagate = False
 
 Item = TypeVar("Item")
 
 
-def tell(what: str, at: int, of: int, width: int = 1) -> None:
-    """Report that a step begins after `at` of `of` steps and takes `width` of them.
+def report_step(description: str, done: int, total: int, width: int = 1) -> None:
+    """Report a step of `width` steps that begins after `done` of `total` steps.
 
-    `at == of` ends the work.
+    `done == total` ends the work.
     """
-    logger.info(what, extra={"step": (at, of, width)})
+    logger.info(description, extra={"step": (done, total, width)})
 
 
-def each(what: str, items: Sequence[Item]) -> Iterator[Item]:
+def iterate_steps(description: str, items: Sequence[Item]) -> Iterator[Item]:
     """Yield items, each of which is a step of the work."""
     for i, item in enumerate(items):
-        tell(f"{what} {i + 1} of {len(items)}", i, len(items))
+        report_step(f"{description} {i + 1} of {len(items)}", i, len(items))
         yield item
-    tell("", len(items), len(items))
+    report_step("", len(items), len(items))
 
 
-def along(what: str, items: Iterable[tuple[Item, int]], of: int) -> Iterator[Item]:
-    """Yield items that come with how many of `of` steps are done after each of them."""
-    tell(what, 0, of)
+def iterate_parts(description: str, items: Iterable[tuple[Item, int]], total: int) -> Iterator[Item]:
+    """Yield items that come with the number of steps, of `total`, done after each."""
+    report_step(description, 0, total)
     try:
-        for item, at in items:
+        for item, done in items:
             yield item
-            if 0 < at < of:
-                tell(what, at, of)
+            if 0 < done < total:
+                report_step(description, done, total)
     finally:
-        tell("", of, of)
+        report_step("", total, total)
 
 
 class ProgressHandler(logging.Handler):
@@ -54,7 +54,7 @@ class ProgressHandler(logging.Handler):
         self._levels: list[tuple[str, float, float]] = []  # what, where it begins, and its width, parts of one
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take note of a step."""
+        """Record a step."""
         at, of, width = record.step  # type: ignore[attr-defined]
         if at > 0 and self._levels:
             self._levels.pop()
@@ -67,7 +67,7 @@ class ProgressHandler(logging.Handler):
         self.what = ", ".join(what for what, _, _ in self._levels if what)
 
     def __enter__(self) -> "ProgressHandler":
-        """Listen."""
+        """Add the handler to the logger."""
         logger.setLevel(logging.INFO)
         logger.addHandler(self)
         return self

@@ -186,7 +186,7 @@ async def cancel(request: Request, site: Site, project: Project) -> Response:
     """Stop the running job."""
     await form(request)
     await run_in_threadpool(project.cancel)
-    project.settle()
+    project.store_result()
     return redirect(project)
 
 
@@ -245,7 +245,7 @@ def drawable(project: Project, query: Any) -> dict[str, dict[str, Any]]:
     if project.answer is None:
         return {}
     estimates, target = project.answer.estimates, project.answer.info.target
-    wanted = views.Wanted.of(query, estimates.classes)
+    wanted = views.GroupSelection.of(query, estimates.classes)
     which, _ = views.drawn(views.positions(estimates, wanted), wanted)
     found: dict[str, dict[str, Any]] = {}
     if len(which):
@@ -275,7 +275,7 @@ async def report(request: Request, site: Site, project: Project) -> Response:
     if project.answer is None or project.fitted is None or project.sample is None:
         raise RequestError("the project has no estimates. Estimate a table first.", 404)
     estimates = project.answer.estimates
-    wanted = views.Wanted.of(request.query_params, estimates.classes)
+    wanted = views.GroupSelection.of(request.query_params, estimates.classes)
     which = views.positions(estimates, wanted)
     figures = {
         name: await drawn(site, project, what, "svg") for name, what in drawable(project, request.query_params).items()

@@ -72,7 +72,7 @@ def likely_weight(preview: TablePreview) -> str:
     return next((column.name for column in preview.columns if column.reason == "a weight"), "")
 
 
-def uses(column: ColumnPreview) -> list[str]:
+def possible_uses(column: ColumnPreview) -> list[str]:
     """Return the possible uses of a column, the detected one first."""
     if column.kind == NESTED:
         return [OUT]
@@ -80,10 +80,10 @@ def uses(column: ColumnPreview) -> list[str]:
     return list(dict.fromkeys([OUT if column.reason else found, found, *FORCED, OUT]))
 
 
-def used(column: ColumnPreview, last: Choices | None) -> str:
+def current_use(column: ColumnPreview, last: Choices | None) -> str:
     """Return the last use of a column, or the detected one."""
     if last is None or not (last.text or last.features):
-        return uses(column)[0]
+        return possible_uses(column)[0]
     if column.name in last.text:
         return "text"
     if column.name in last.categories:
@@ -99,12 +99,12 @@ def read_choices(fields: Fields, preview: TablePreview) -> Choices:
     target = choice(fields, "target", columns_of(preview), "")
     by, weight = (choice(fields, name, ["", *columns_of(preview)], "") or None for name in ("by", "weight"))
     wanted = {
-        column.name: choice(fields, f"use.{i}", uses(column), uses(column)[0])
+        column.name: choice(fields, f"use.{i}", possible_uses(column), possible_uses(column)[0])
         for i, column in enumerate(preview.columns)
         if column.name not in (target, by, weight)
     }
     kinds = {column.name: column.kind or OUT for column in preview.columns}
-    usual = {column.name: uses(column)[0] for column in preview.columns}
+    usual = {column.name: possible_uses(column)[0] for column in preview.columns}
     text: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()

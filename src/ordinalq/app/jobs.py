@@ -57,7 +57,7 @@ class Job:
         self._process = how.Process(target=_run, args=(theirs, work, arguments, MEMORY), daemon=True)
         self._process.start()
         theirs.close()
-        self._follower = threading.Thread(target=self._follow, daemon=True)
+        self._follower = threading.Thread(target=self._receive_messages, daemon=True)
         self._follower.start()
 
     @property
@@ -76,13 +76,13 @@ class Job:
         """Wait until the work has ended in some way."""
         self._follower.join(timeout)
 
-    def _follow(self) -> None:
+    def _receive_messages(self) -> None:
         """Receive messages of the process until it ends."""
         with contextlib.suppress(EOFError, OSError):
             while True:
                 kind, value = self._connection.recv()
                 with self._lock:
-                    self._hear(kind, value)
+                    self._handle_message(kind, value)
         self._process.join()
         self._connection.close()
         with self._lock:
@@ -90,7 +90,7 @@ class Job:
                 self.state = FAILED
                 self.problem = "the work was ended by the system, perhaps because it took too much memory."
 
-    def _hear(self, kind: str, value: Any) -> None:
+    def _handle_message(self, kind: str, value: Any) -> None:
         if self.state != RUNNING:
             return
         if kind == "progress":

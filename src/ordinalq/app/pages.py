@@ -112,8 +112,8 @@ async def table(request: Request, site: Site, project: Project) -> Response:
         values = {
             "preview": project.preview,
             "columns": project.preview.columns[: forms.MAX_SHOWN],
-            "uses": forms.uses,
-            "used": forms.used,
+            "uses": forms.possible_uses,
+            "used": forms.current_use,
             "target": target,
             "by": by,
             "weight": forms.likely_weight(project.preview) if last is None else last.weight or "",
@@ -167,7 +167,7 @@ async def results(request: Request, site: Site, project: Project) -> Response:
     if project.answer is None or project.sample is None:
         return redirect(project, project.step)
     estimates = project.answer.estimates
-    wanted = views.Wanted.of(request.query_params, estimates.classes)
+    wanted = views.GroupSelection.of(request.query_params, estimates.classes)
     which = views.positions(estimates, wanted)
     number = request.query_params.get("page", "1")
     last = max(1, -(-len(which) // views.PER_PAGE))

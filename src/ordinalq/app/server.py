@@ -165,7 +165,7 @@ def _routes(site: Site) -> list[BaseRoute]:
         """Return the route of an endpoint without a project."""
 
         async def answer(request: Request) -> Response:
-            return await _answered(endpoint(request, site, request.state.session), site, None)
+            return await _response_or_error(endpoint(request, site, request.state.session), site, None)
 
         return answer
 
@@ -176,9 +176,9 @@ def _routes(site: Site) -> list[BaseRoute]:
             project = request.state.session.projects.get(request.path_params["key"])
             if project is None:
                 return _problem(site, "This project does not exist or was deleted.", 404)
-            project.settle()
+            project.store_result()
             chosen = while_busy if project.is_busy and while_busy is not None else endpoint
-            return await _answered(chosen(request, site, project), site, project)
+            return await _response_or_error(chosen(request, site, project), site, project)
 
         return answer
 
@@ -221,7 +221,7 @@ def _routes(site: Site) -> list[BaseRoute]:
     ]
 
 
-async def _answered(answer: Awaitable[Response], site: Site, project: Project | None) -> Response:
+async def _response_or_error(answer: Awaitable[Response], site: Site, project: Project | None) -> Response:
     """Return the response, or a page with the error message."""
     try:
         return await answer

@@ -99,7 +99,7 @@ class Project:
         """Whether a job is running."""
         return self.job is not None and self.job.state == RUNNING
 
-    def settle(self) -> None:
+    def store_result(self) -> None:
         """Store the result of a job that has ended."""
         with self._lock:
             job = self.job

@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from ordinalq._utils.text import plain
 from ordinalq.app.work import Table
-from ordinalq.io.files import BINARY, ENDINGS, packing
+from ordinalq.io.files import BINARY, ENDINGS, compression_extension
 
 # One file, and all files of a server together.
 MAX_FILE = 8 << 30
@@ -64,7 +64,7 @@ def ending_of(name: str) -> str:
     >>> ending_of("Reviews.CSV.gz"), ending_of("../../x.parquet"), ending_of("model.oq")
     ('.csv.gz', '.parquet', '.oq')
     """
-    packed = packing(name)
+    packed = compression_extension(name)
     last = name.lower().removesuffix(packed).rpartition(".")[2]
     if last not in (*ENDINGS, MODEL) or (packed and ENDINGS.get(last, MODEL) in (*BINARY, MODEL)):
         raise RequestError(
@@ -177,7 +177,7 @@ async def receive(request: Request, folder: Path, stored: Path) -> Table:
     announced = request.headers.get("content-length", "0")
     if announced.isdigit() and int(announced) > MAX_FILE + MAX_FORM:
         raise RequestError(f"a file may have at most {MAX_FILE >> 30} GB.", 413)
-    sink, whole = _Sink(folder, lambda: room_for(stored)), False
+    sink, whole = _Sink(folder, lambda: free_bytes(stored)), False
     try:
         parser = MultipartParser(options[b"boundary"], sink.callbacks())
         async for block in request.stream():
@@ -197,7 +197,7 @@ async def receive(request: Request, folder: Path, stored: Path) -> Table:
     return sink.upload
 
 
-def room_for(stored: Path) -> int:
+def free_bytes(stored: Path) -> int:
     """Return how many bytes may still be stored."""
     used = sum(path.stat().st_size for path in stored.rglob("*") if path.is_file())
     return max(0, min(MAX_STORED - used, shutil.disk_usage(stored).free - SPARE))

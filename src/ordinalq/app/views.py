@@ -14,7 +14,7 @@ PER_PAGE, PER_FIGURE = 50, 30
 STEP, BAR, HEIGHT = 14, 10, 40
 
 
-class Wanted(NamedTuple):
+class GroupSelection(NamedTuple):
     """Selection of groups: order, text in the name, minimum number of items."""
 
     sort: str = ""
@@ -22,7 +22,7 @@ class Wanted(NamedTuple):
     least: int = 1
 
     @classmethod
-    def of(cls, query: Any, classes: Array) -> "Wanted":
+    def of(cls, query: Any, classes: Array) -> "GroupSelection":
         """Read the selection from the URL; invalid values are ignored."""
         sort = query.get("sort", "")
         known = ["items", "mean", "-mean", *(str(label) for label in classes)]
@@ -31,7 +31,7 @@ class Wanted(NamedTuple):
         return cls(sort if sort in known else "", query.get("find", "")[:200], max(number, 1))
 
 
-def positions(estimates: Estimates, wanted: Wanted) -> Index:
+def positions(estimates: Estimates, wanted: GroupSelection) -> Index:
     """Return the positions of the selected groups in order.
 
     By their means, groups of fewer than `MIN_RANKED` items come last: single items would lead otherwise.
@@ -49,7 +49,7 @@ def positions(estimates: Estimates, wanted: Wanted) -> Index:
     return kept[np.argsort(estimates.n_items[kept] < MIN_RANKED, kind="stable")]
 
 
-def drawn(which: Index, wanted: Wanted) -> tuple[Index, str]:
+def drawn(which: Index, wanted: GroupSelection) -> tuple[Index, str]:
     """Return the groups of a figure, and a text about groups that are left out.
 
     The figure has the first groups of a selected order, otherwise the largest ones.

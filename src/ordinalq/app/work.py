@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ordinalq import plot
-from ordinalq._utils.progress import tell
+from ordinalq._utils.progress import report_step
 from ordinalq._utils.validation import Floats
 from ordinalq.inference.comparison import Comparison
 from ordinalq.inference.estimates import Estimates, check_names
@@ -90,14 +90,14 @@ class PredictOptions(NamedTuple):
     tidy_groups: bool = False
 
     @property
-    def in_time(self) -> bool:
+    def has_periods(self) -> bool:
         """Whether the last column of groups has periods of time."""
         return bool(self.by) and with_period(self.by[-1])[1] is not None
 
     @property
     def interval_options(self) -> IntervalOptions:
         """Options for intervals: of the population if groups are periods of time."""
-        return IntervalOptions(estimand=self.estimand or ("population" if self.in_time else "sample"))
+        return IntervalOptions(estimand=self.estimand or ("population" if self.has_periods else "sample"))
 
 
 class Fitted(NamedTuple):
@@ -203,10 +203,10 @@ def predict(model: Path, table: Table, options: PredictOptions, folder: Path) ->
     loaded = model_for(loaded, by)
     quantifier = fitted_quantifier(loaded)
     check_names(quantifier.classes_, names_of(by))
-    tell("", 0, 10, 8)
+    report_step("", 0, 10, 8)
     how: dict[str, Any] = {"labels": options.labels, "weight": options.weight, "tidy_groups": options.tidy_groups}
     summary = summarize_table(loaded, table.open(), by=by, **how)
-    tell("estimating, with intervals", 8, 10, 2)
+    report_step("estimating, with intervals", 8, 10, 2)
     estimates = estimate(quantifier, summary, options.level, options.interval_options)
     # Last, so that work that fails or is cancelled leaves what was found before.
     summary.save(folder / "summary.npz")
@@ -217,7 +217,7 @@ def predict(model: Path, table: Table, options: PredictOptions, folder: Path) ->
     return Answer(
         estimates,
         info,
-        estimates.trend() if options.in_time and estimates.own is not None else None,
+        estimates.trend() if options.has_periods and estimates.own is not None else None,
         str(diagnoses_of(quantifier, summary, groups=False).whole),
         learned_groups(quantifier),
         smoothing is not None and smoothing.value != 0,
@@ -250,7 +250,7 @@ def plan(model: Path, table: Table, options: PredictOptions, width: float, quant
         )
     file = table.open()
     loaded, info = load_model_and_info(model)
-    tell("", 0, 2)
+    report_step("", 0, 2)
     found = plan_labels(
         model_for(loaded, options.by or None),
         file,
@@ -261,7 +261,7 @@ def plan(model: Path, table: Table, options: PredictOptions, width: float, quant
         level=options.level,
         options=options.interval_options,
     )
-    tell("drawing the rows", 1, 2)
+    report_step("drawing the rows", 1, 2)
     rows = rows_to_label(file, found, options.labels or info.target)
     write_table(rows, folder / "to_label.csv", "csv")
     return Planned(found.needed, len(rows))
@@ -337,26 +337,26 @@ def _reviews(labelled: Path, new: Path, rng: np.random.Generator) -> tuple[Choic
     for number in range(24):
         product = f"{KINDS[number % len(KINDS)]} {number // len(KINDS) + 1}00"
         p = rng.dirichlet((1.5, 1.5, 2.5, 4.0, 5.0))
-        rows += _written(product, p, 110, rng, lambda stars: [stars])
+        rows += _make_reviews(product, p, 110, rng, lambda stars: [stars])
     _write(labelled, ("product", "date", "review", "stars"), rows, rng)
     rows = []
     for number, kind in enumerate(KINDS):
         for month in range(MONTHS):
             # One gets better over the year, one worse, the others stay as they are.
             better = {0: 0.09, 3: -0.09}.get(number, 0.0) * (month - MONTHS / 2)
-            p = _around(3.4 + 0.2 * (number % 4 - 1.5) + 3 * better)
-            rows += _written(f"{kind} X", p, int(rng.integers(35, 65)), rng, lambda _: [], month)
+            p = _distribution_around(3.4 + 0.2 * (number % 4 - 1.5) + 3 * better)
+            rows += _make_reviews(f"{kind} X", p, int(rng.integers(35, 65)), rng, lambda _: [], month)
     _write(new, ("product", "date", "review"), rows, rng)
     return Choices("stars", "product", text=("review",)), "product"
 
 
-def _around(mean: float) -> Floats:
+def _distribution_around(mean: float) -> Floats:
     """Return a smooth distribution of stars about a mean."""
     weights = np.exp(-0.35 * (np.arange(1, 6) - mean) ** 2)
     return np.asarray(weights / weights.sum())
 
 
-def _written(
+def _make_reviews(
     product: str, p: Floats, n: int, rng: np.random.Generator, known: Any, month: int | None = None
 ) -> list[Sequence[Any]]:
     """Return n rows about a product: its name, a day, a review, and the stars."""

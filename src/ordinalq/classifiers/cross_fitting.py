@@ -31,8 +31,8 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from ordinalq._utils.parallel import Watched
-from ordinalq._utils.progress import each
+from ordinalq._utils.parallel import WatchedCall
+from ordinalq._utils.progress import iterate_steps
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_integer
 from ordinalq.samples.weights import check_weights
@@ -260,7 +260,7 @@ class CrossFitted(HeldOutScores):
         y = self.names_[codes]
         folds = make_folds(self.cv, codes, groups, random_state=self.random_state)
         w = usable_weights(estimator, sample_weight, len(y))
-        jobs = (delayed(Watched(_fit))(estimator, X, y, w, train) for train, _ in each("fold", folds))
+        jobs = (delayed(WatchedCall(_fit))(estimator, X, y, w, train) for train, _ in iterate_steps("fold", folds))
         models = Parallel(n_jobs=self.n_jobs)(jobs)
         self.gives_posteriors_ = hasattr(models[0], "predict_proba")
         S = np.full((len(y), len(self.classes_)), np.nan)
@@ -268,7 +268,7 @@ class CrossFitted(HeldOutScores):
             S[test] = class_scores(model, _safe_indexing(X, test), self.names_)
         self.held_out_scores_ = S
         self.estimators_ = [fit_weighted(clone(estimator), X, y, w)] if self.refit else models
-        remember_features(self, models[0])
+        copy_feature_attributes(self, models[0])
         return self
 
     def predict_proba(self, X: Any) -> Floats:
@@ -462,7 +462,7 @@ def held_out(classifier: Any) -> Any:
     return CrossFitted(classifier)
 
 
-def remember_features(estimator: Any, fitted: Any) -> None:
+def copy_feature_attributes(estimator: Any, fitted: Any) -> None:
     """Copy the number and names of features, if known, from a fitted part."""
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):

@@ -18,17 +18,17 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
-from ordinalq._utils.parallel import Watched, limit_threads
-from ordinalq._utils.progress import each
+from ordinalq._utils.parallel import WatchedCall, limit_threads
+from ordinalq._utils.progress import iterate_steps
 from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice
 from ordinalq.classifiers.calibration import logarithms, normalized, softmax_loss
 from ordinalq.classifiers.cross_fitting import (
     CrossFitted,
     HeldOutScores,
     OutOfBag,
+    copy_feature_attributes,
     held_out,
     make_folds,
-    remember_features,
     unscored,
 )
 from ordinalq.classifiers.registry import NEWTON
@@ -522,13 +522,13 @@ class OrdinalProbit(HeldOutScores):
         index = codes.astype(np.float64)
         jobs = Parallel(n_jobs=self.n_jobs)
         spread = regressors[0] if self.spread is None else self.spread
-        fold = delayed(Watched(_fitted))
-        self.estimators_ = jobs(fold(regressors, spread, X, index, train) for train, _ in each("fold", folds))
+        fold = delayed(WatchedCall(_fitted))
+        self.estimators_ = jobs(fold(regressors, spread, X, index, train) for train, _ in iterate_steps("fold", folds))
         predictions = _held_out(self.estimators_, X, folds)
         G, v = predictions[:, :-1], predictions[:, -1]
         self.probit_ = OrderedProbit().fit(G, v, codes)
         self.held_out_scores_ = normalized(self.probit_.log_posteriors(G, v))
-        remember_features(self, self.estimators_[0][0])
+        copy_feature_attributes(self, self.estimators_[0][0])
         return self
 
     def predict_proba(self, X: Any) -> Floats:
@@ -632,7 +632,7 @@ class OrdinalStack(HeldOutScores):
         """
         X, y = _checked(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        members = each("model", self._held_out_members(X, groups))
+        members = iterate_steps("model", self._held_out_members(X, groups))
         with limit_threads(len(y)):
             self.members_ = [member.fit(X, y, labels, groups) for member in members]
         lacking = next((member for member in self.members_ if not member.gives_posteriors_), None)
@@ -647,7 +647,7 @@ class OrdinalStack(HeldOutScores):
         self.weights_, self.biases_ = balanced_weights(L[:, scored], codes[scored], np.log(self.prior_))
         self.held_out_scores_ = np.full(L.shape[1:], np.nan)
         self.held_out_scores_[scored] = self._posteriors(L[:, scored])
-        remember_features(self, self.members_[0])
+        copy_feature_attributes(self, self.members_[0])
         return self
 
     def _held_out_members(self, X: Any, groups: Codes | None) -> list[Any]:

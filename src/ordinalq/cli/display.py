@@ -23,7 +23,7 @@ from ordinalq._utils.text import (
     shortened,
     table,
 )
-from ordinalq.cli.options import QUIET, say, with_option_names
+from ordinalq.cli.options import QUIET, print_lines, with_option_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,19 +77,19 @@ def prevalences(estimates: "Estimates") -> None:
     how["hint"] = "; --out writes all, --top 20 shows the largest"
     if apart:
         _print({**groups, **items, **last}, **how)
-        say("")
+        print_lines("")
         for part in _parts(classes, screen().width - len(groups) * (MIN_WIDTH + GAP)):
             _print({**groups, **part}, **how)
     else:
         _print({**groups, **items, **classes, **last}, **how)
     if estimates.provenance is not None and estimates.provenance.estimand == "population":
-        say("estimates of the population of each group, not only of these rows")
+        print_lines("estimates of the population of each group, not only of these rows")
     if legend:
         sentences(f"classes: {legend}")
     if not sign:
-        say("class prevalences in percent")
+        print_lines("class prevalences in percent")
     if estimates.keys is not None and (shown.n_items == 1).any():
-        say(f"{SINGLE.strip()} a single item: its estimate is very uncertain")
+        print_lines(f"{SINGLE.strip()} a single item: its estimate is very uncertain")
 
 
 def _print(columns: Mapping[str, Sequence[str]], **how: Any) -> None:
@@ -142,19 +142,19 @@ def sentences(text: str) -> None:
         margin = " " * (len(line) - len(line.lstrip()))
         how: dict[str, Any] = {"break_on_hyphens": False, "subsequent_indent": margin and margin + "  "}
         for part in textwrap.wrap(plain(line), screen().width, **how) or [""]:
-            say(part)
+            print_lines(part)
 
 
 def labelled(word: str, text: str) -> None:
     """Print a word and the text that it announces, broken at words next to it."""
     width = max(20, screen().width - WORD)
     for i, line in enumerate(textwrap.wrap(plain(text), width, break_on_hyphens=False) or [""]):
-        say(f"{'' if i else word + ':':<{WORD}}{line}")
+        print_lines(f"{'' if i else word + ':':<{WORD}}{line}")
 
 
 def next_step(text: str) -> None:
     """Print the next step in one line, so that a command can be copied."""
-    say(f"{'next:':<{WORD}}{plain(text)}")
+    print_lines(f"{'next:':<{WORD}}{plain(text)}")
 
 
 def columns(used: Mapping[str, str], unused: Mapping[str, str]) -> None:
@@ -173,13 +173,13 @@ def columns(used: Mapping[str, str], unused: Mapping[str, str]) -> None:
     )
 
 
-def others(estimates: "Estimates", n_groups: int) -> None:
+def print_other_groups(estimates: "Estimates", n_groups: int) -> None:
     """State how many of all groups are in the last row, if these are."""
     from ordinalq.inference.predict import OTHER
 
     if n_groups > len(estimates) or _labels(estimates)[-1:] == [OTHER]:
         rest = n_groups - len(estimates) + 1
-        say(f"{OTHER}: {rest:,} more group{'s' * (rest != 1)}, {estimates.n_items[-1]:,} items, as one")
+        print_lines(f"{OTHER}: {rest:,} more group{'s' * (rest != 1)}, {estimates.n_items[-1]:,} items, as one")
 
 
 def assumption(estimates: "Estimates") -> None:
@@ -219,7 +219,7 @@ def verdict(estimates: "Estimates") -> None:
 def evaluation(errors: "pd.DataFrame", protocol: str, n_classes: int, unit: str) -> None:
     """Print the errors on samples that were drawn, and what they mean."""
     drawn = f"{errors.attrs['n_samples']:,} samples from {errors.attrs['n_items']:,} items"
-    say(f"errors (mean ± standard deviation) on {drawn}, protocol {protocol}")
+    print_lines(f"errors (mean ± standard deviation) on {drawn}, protocol {protocol}")
     records = errors.to_dict("records")
     rows = []
     for row in records:
@@ -252,7 +252,7 @@ def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
     facts, records = errors.attrs, errors.to_dict("records")
     single = f", {facts['n_single']:,} of a single item" if facts["n_single"] else ""
     groups = counted(facts["n_samples"], "group")
-    say(f"mean errors on {groups} of {counted(facts['n_items'], 'item')}, by {by}{single}")
+    print_lines(f"mean errors on {groups} of {counted(facts['n_items'], 'item')}, by {by}{single}")
     # Values of classes that are not one apart are in no unit that is known.
     mean, unit = facts["mean_name"], unit if facts["steps_of_one"] else ""
     headers = ("estimate", "NMD", "by items", f"{mean}\n({unit})" if unit else mean, "by items")
@@ -264,13 +264,13 @@ def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
         f"true prevalences, with a mean width of {model['width']:.3f}, and {percent(model['mean_class_covered'], 0)} "
         "of the true means"
     )
-    say(f"the {mean} is off by {model['mean_class']:.2f}{unit and f' {unit}'} on average")
+    print_lines(f"the {mean} is off by {model['mean_class']:.2f}{unit and f' {unit}'} on average")
     sentences(facts["verdict"])
 
 
 def methods(compared: "MethodComparison", unit: str) -> None:
     """Print the errors of several methods, the best first."""
-    say(f"mean errors on {compared.samples}, on the scores of the model's classifier")
+    print_lines(f"mean errors on {compared.samples}, on the scores of the model's classifier")
     rows = []
     for row in compared.rows():
         p = "" if row["method"] == compared.best else "< 0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}"
@@ -353,7 +353,7 @@ def smoothing_of(quantifier: "Quantifier") -> "Smoothing | None":
 def smoothing(quantifier: "Quantifier") -> None:
     """Note that a method smooths."""
     if smoothing_of(quantifier) is not None:
-        say(
+        print_lines(
             "note: this method smooths: it prefers distributions without jumps between classes; its intervals "
             "include the bias on held-out samples",
             err=True,
@@ -406,22 +406,22 @@ def working(what: str) -> Iterator[None]:
 
     from ordinalq._utils.progress import ProgressHandler
 
-    far = ProgressHandler()
+    progress = ProgressHandler()
 
-    class Told(ProgressColumn):
+    class StepColumn(ProgressColumn):
         def render(self, task: Any) -> Text:
             """Return the current step as text, for each refresh of the screen."""
-            display.update(task.id, completed=far.part)
-            return Text(f"{far.part:4.0%} {far.what}", no_wrap=True, overflow="ellipsis")
+            display.update(task.id, completed=progress.part)
+            return Text(f"{progress.part:4.0%} {progress.what}", no_wrap=True, overflow="ellipsis")
 
     names = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(12))
     times = (TimeElapsedColumn(), TimeRemainingColumn())
-    display = Progress(*names, *times, Told(), console=Console(stderr=True), transient=True)
+    display = Progress(*names, *times, StepColumn(), console=Console(stderr=True), transient=True)
     display.add_task(cut(plain(what), DESCRIPTION), total=1.0)
     timer = threading.Timer(PATIENCE, display.start)
     timer.start()
     try:
-        with far:
+        with progress:
             yield
     finally:
         timer.cancel()

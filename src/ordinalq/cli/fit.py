@@ -23,9 +23,9 @@ from ordinalq.cli.options import (
     WeightOption,
     WeightTypeOption,
     app,
-    listed,
     print_json,
-    say,
+    print_lines,
+    split_names,
 )
 from ordinalq.cli.predict import columns_of
 
@@ -132,12 +132,12 @@ def fit(
             target,
             quantifier,
             by=columns_of(by, file),
-            text=listed(text),
-            features=listed(features),
-            categories=listed(categories),
+            text=split_names(text),
+            features=split_names(features),
+            categories=split_names(categories),
             dates=_pairs("--date-format", "day=%m/%d/%Y", date_format or []),
-            classes=listed(classes) or None,
-            class_values=listed(class_values) or None,
+            classes=split_names(classes) or None,
+            class_values=split_names(class_values) or None,
             skip_unlabelled=skip_unlabelled,
             max_items=max_items,
             random_state=random_state,
@@ -150,7 +150,7 @@ def fit(
         print_json({"model": str(out), **_fitted(model, info)})
         return
     _print_fitted(model, info, out, verbose=verbose)
-    if by is None and (group := _likely_group(file, target, listed(text))):
+    if by is None and (group := _likely_group(file, target, split_names(text))):
         display.labelled(
             "groups", f"{group!r} may be a group of rows; fit --by {shlex.quote(group)} learns how groups differ"
         )
@@ -174,7 +174,7 @@ def _likely_group(file: "Table", target: str, text: Sequence[str]) -> str:
 def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
     """Return what `fit --json` prints."""
     from ordinalq.cli.display import smoothing_of
-    from ordinalq.tables.model import absent
+    from ordinalq.tables.model import missing_labels
 
     smoothing = smoothing_of(model.fitted())
     return {
@@ -185,7 +185,7 @@ def _fitted(model: "TableModel", info: "ModelInfo") -> dict[str, Any]:
         "n_duplicates": model.n_duplicates_,
         **({} if model.n_groups_ is None else {"n_groups": model.n_groups_}),
         **(model.quality_ or {"accuracy": None}),
-        "absent": absent(info.classes),
+        "absent": missing_labels(info.classes),
         "classes": info.classes,
         "p_train": info.p_train,
         "columns": info.columns,
@@ -207,7 +207,7 @@ def _print_fitted(model: "TableModel", info: "ModelInfo", out: Path, *, verbose:
     from ordinalq.tables.model import row_counts, sentences, unit
 
     groups = "" if model.n_groups_ is None else f" in {counted(model.n_groups_, 'group')}"
-    say(f"{out}: model of {model.target_!r}, fitted on {counted(model.n_items_, 'item')}{groups}")
+    print_lines(f"{out}: model of {model.target_!r}, fitted on {counted(model.n_items_, 'item')}{groups}")
     if counts := row_counts(model):
         display.labelled("rows", counts)
     display.columns(info.columns, model.unused_)
@@ -261,13 +261,13 @@ def evaluate(
     from ordinalq.tables.model_file import load_model_and_info
 
     file = open_table(table, format, encoding, quoting, max_spool, sheet)
-    loaded, info = load_model_and_info(model, trusted=listed(trust))
+    loaded, info = load_model_and_info(model, trusted=split_names(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
     what = unit(target or info.target, info.classes)
     if methods:
         how = {"by": columns_of(by, file), "n_samples": samples, "sample_size": sample_size, **options}
         with display.working(f"comparing methods on {file.name}"):
-            compared = compare_table(loaded, file, listed(methods), protocol or "app", **how)
+            compared = compare_table(loaded, file, split_names(methods), protocol or "app", **how)
         if json:
             print_json({"samples": compared.samples, "methods": compared.rows()})
         else:
@@ -291,7 +291,7 @@ def evaluate(
         display.evaluation_of_groups(groups, str(by), what)
     if drawn is not None:
         if groups is not None:
-            say("\nThe same on drawn samples, with the same feature distribution within each class:\n")
+            print_lines("\nThe same on drawn samples, with the same feature distribution within each class:\n")
         display.evaluation(drawn, str(protocol), len(info.classes), what)
 
 

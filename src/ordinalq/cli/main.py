@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ordinalq.cli import fit, paper, predict
-from ordinalq.cli.options import QUIET, OneLine, app, one_line, say
+from ordinalq.cli.options import QUIET, OneLine, app, one_line, print_lines
 
 # Importing them has added their verbs, which the help lists in this order.
 VERBS = (
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def warn(message: Warning | str, *_: Any, **__: Any) -> None:
         """Show a warning of a library as we show errors."""
         text = str(message).replace("Pass groups to fit", "Use fit --by")
-        say(f"ordinalq: warning: {one_line(text, options)}", err=True)
+        print_lines(f"ordinalq: warning: {one_line(text, options)}", err=True)
 
     token = QUIET.set(quiet)
     try:
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = warn
             code = int(app(arguments, standalone_mode=False) or 0)
         if code == INTERRUPTED:
-            say("ordinalq: interrupted.", err=True)
+            print_lines("ordinalq: interrupted.", err=True)
         return code
     except Exception as error:
         if debug:
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, MemoryError):
             message = "not enough memory."
         if message:  # a call without arguments has only printed the help
-            say(f"ordinalq: {one_line(message, options)}", err=True)
+            print_lines(f"ordinalq: {one_line(message, options)}", err=True)
         # The parser's own errors (unknown verb, missing option) carry their exit code.
         return int(getattr(error, "exit_code", 2 if isinstance(error, CALLERS_MISTAKES) else 1))
     finally:

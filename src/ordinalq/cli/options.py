@@ -105,7 +105,7 @@ KEYWORD = re.compile(r"\b([a-z_]+)=(\[\.\.\.\]|True|'([^']*)'|\{'([^']*)': '([^'
 SUBJECT = re.compile(r"([a-z_]+) (?:must|has|needs)\b")
 
 
-def say(text: str, *, err: bool = False) -> None:
+def print_lines(text: str, *, err: bool = False) -> None:
     """Print lines; what would move the cursor or change the terminal is a blank."""
     typer.echo("\n".join(plain(line) for line in text.split("\n")), err=err)
 
@@ -173,10 +173,10 @@ class OneLine(logging.Formatter):
         return one_line(record.getMessage(), self.options)
 
 
-def listed(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Return the names in a comma-separated list.
 
-    >>> listed("a, b,c")
+    >>> split_names("a, b,c")
     ['a', 'b', 'c']
     """
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ordinalq.cli.options import DataOption, app, say
+from ordinalq.cli.options import DataOption, app, print_lines
 
 
 @app.command()
@@ -49,8 +49,8 @@ def extract(
     dataset = load_dataset(name, data=data, settings=settings, random_state=random_state)
     files = dataset.save(out)
     for note in dataset.notes:
-        say(f"note: {note}")
-    say(f"{dataset.name}: {len(files)} files in {out}; split: {dataset.split}")
+        print_lines(f"note: {note}")
+    print_lines(f"{dataset.name}: {len(files)} files in {out}; split: {dataset.split}")
 
 
 @app.command()
@@ -88,9 +88,9 @@ def reproduce(
     done = reproduce_experiment(
         name, profile=profile, settings=settings, data=data, folder=out, n_jobs=n_jobs, backend=backend, quiet=quiet
     )
-    say(str(done.path))
+    print_lines(str(done.path))
     for method, message in done.failures.items():
-        say(f"ordinalq: {method} failed in all configurations: {message}", err=True)
+        print_lines(f"ordinalq: {method} failed in all configurations: {message}", err=True)
     if done.failures:
         raise typer.Exit(1)
 
@@ -107,7 +107,7 @@ def _reproduce_benchmark(
     folder = out or Path("results") / (name if profile == "full" else f"{name}-{profile}")
     for line in run(folder, profile=profile, data=data, n_jobs=n_jobs):
         if not quiet:
-            say(line, err=True)
+            print_lines(line, err=True)
     import pandas as pd
 
     found = pd.read_csv(folder / "table.csv", index_col=0)
@@ -118,10 +118,10 @@ def _reproduce_benchmark(
             [str(name), *("" if pd.isna(x) else f"{x:.4f}" for x in row)] for name, *row in found[columns].itertuples()
         ]
         table(("method", *columns), cells, left=1)
-    say(str(folder / "table.csv"))
+    print_lines(str(folder / "table.csv"))
     failed = scores.loc[scores["score"].isna(), "method"].unique()
     for method in failed:
-        say(f"ordinalq: {method} failed in a part of the benchmark, see {folder / 'scores.csv'}", err=True)
+        print_lines(f"ordinalq: {method} failed in a part of the benchmark, see {folder / 'scores.csv'}", err=True)
     if len(failed):
         raise typer.Exit(1)
 
@@ -147,11 +147,11 @@ def lequa(
     found = estimate_test_samples(dataset, names, n_jobs=n_jobs)
     write_submission(out, found.P)
     parameters = ", ".join(f"{name}={value}" for name, value in found.best["parameters"].items())
-    say(f"{found.best['method']}{f' ({parameters})' if parameters else ''}")
+    print_lines(f"{found.best['method']}{f' ({parameters})' if parameters else ''}")
     for pool, errors in (("development", found.best), ("test", found.errors)):
         if errors:
-            say(f"{pool} samples: mean NMD {errors['nmd']:.5f}, macro-NMD {errors['macro_nmd']:.5f}")
-    say(f"{len(found.P):,} estimates in {out}")
+            print_lines(f"{pool} samples: mean NMD {errors['nmd']:.5f}, macro-NMD {errors['macro_nmd']:.5f}")
+    print_lines(f"{len(found.P):,} estimates in {out}")
 
 
 @app.command()
@@ -164,4 +164,4 @@ def report(
     """Write the report of an experiment, or compare several by ranks."""
     from ordinalq.paper.report.reproduce import report_experiments
 
-    say(str(report_experiments(folders, out)))
+    print_lines(str(report_experiments(folders, out)))

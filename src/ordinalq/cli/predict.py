@@ -30,9 +30,9 @@ from ordinalq.cli.options import (
     WeightOption,
     WeightTypeOption,
     app,
-    listed,
     print_json,
-    say,
+    print_lines,
+    split_names,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ordinalq.io.table import Table
     from ordinalq.quantifiers.base import Quantifier
     from ordinalq.samples.summary import Summary
-    from ordinalq.tables.aggregate import Finished
+    from ordinalq.tables.aggregate import FinishedBlocks
     from ordinalq.tables.model_file import ModelInfo
     from ordinalq.tables.predict import Diagnoses
 
@@ -146,7 +146,7 @@ class Job:
             raise ValueError(f"--drift must be auto, none, a number or a .json file, got {self.drift!r}.") from None
 
     @property
-    def in_time(self) -> bool:
+    def has_periods(self) -> bool:
         """Whether the last of the columns of groups are periods of time."""
         from ordinalq.samples.keys import with_period
 
@@ -179,7 +179,7 @@ class Job:
     def _loaded(self) -> "tuple[Any, ModelInfo]":
         from ordinalq.tables.model_file import load_model_and_info
 
-        return load_model_and_info(self.model, trusted=listed(self.trust))
+        return load_model_and_info(self.model, trusted=split_names(self.trust))
 
     @cached_property
     def loaded(self) -> Any:
@@ -207,9 +207,9 @@ class Job:
         if str(self.table) == "-":
             raise ValueError("--resume needs a table in files, got standard input.")
 
-    def finished(self, out: Path) -> "Finished":
+    def finished(self, out: Path) -> "FinishedBlocks":
         """Return the folder next to the output that keeps what is finished."""
-        from ordinalq.tables.aggregate import Finished
+        from ordinalq.tables.aggregate import FinishedBlocks
         from ordinalq.version import __version__
 
         digest = hashlib.sha256(self.model.read_bytes()).hexdigest()
@@ -225,7 +225,7 @@ class Job:
             self.quoting,
             self.trust,
         )
-        return Finished(out.with_name(out.name + ".parts"), repr((__version__, digest, *how)))
+        return FinishedBlocks(out.with_name(out.name + ".parts"), repr((__version__, digest, *how)))
 
     @property
     def columns(self) -> list[str] | None:
@@ -252,7 +252,7 @@ def columns_of(by: str | None, file: "Table") -> list[str] | None:
     """Return the columns that a,b names, or one whose own name has a comma."""
     if by is None:
         return None
-    return [by] if "," not in by or by in file.columns() else listed(by)
+    return [by] if "," not in by or by in file.columns() else split_names(by)
 
 
 def job_command(verb: Callable[..., None]) -> Callable[..., None]:
@@ -427,7 +427,7 @@ def predict(
     if selects and job.by is None:
         raise ValueError("--sort, --top, --best, --worst and --min-items need groups. Pass --by COLUMN.")
     # Whether there is a change needs intervals, and job_command about the rows to come, too.
-    in_time = job.in_time and not selects
+    in_time = job.has_periods and not selects
     plan, interval = (
         job.options("population" if in_time else "sample"),
         LEVEL if in_time and interval is None else interval,
@@ -440,14 +440,14 @@ def predict(
     trend = estimates.trend() if in_time and estimates.own is not None else None
     _write(job, estimates, out, plot, in_time=in_time)
     if finished is not None:
-        finished.forget()
+        finished.delete()
     if interval is not None:
         display.smoothing(quantifier)
     if job.json:
         print_json(_result(estimates, trend, found, job.by))
         return
     display.prevalences(estimates)
-    display.others(estimates, n_groups)
+    display.print_other_groups(estimates, n_groups)
     if (best or worst) and min_items is not None and min_items > 1:
         display.sentences(f"ranked by the estimated mean, groups of at least {min_items:,} items (--min-items 1: all)")
     display.assumption(estimates)
@@ -469,7 +469,7 @@ def _print_estimates(
     if found is not None:
         _print_diagnoses(found, job.by)
     for path in outputs:
-        say(f"written: {path}")
+        print_lines(f"written: {path}")
     if display.fit(estimates, has_groups=job.has_groups):
         return
     if estimates.bounds is None:
@@ -490,7 +490,7 @@ class Answer(NamedTuple):
 def _answer(
     job: Job,
     where: EngineAddress,
-    finished: "Finished | None",
+    finished: "FinishedBlocks | None",
     interval: float | None,
     selection: Mapping[str, Any],
     options: "IntervalOptions",
@@ -586,12 +586,12 @@ def _result(estimates: "Estimates", trend: "Trend | None", found: "Diagnoses | N
 def _print_diagnoses(found: "Diagnoses", by: str | None) -> None:
     from ordinalq.cli import display
 
-    say("" if by is None else f"\nof the whole table, not of each {by}:")
+    print_lines("" if by is None else f"\nof the whole table, not of each {by}:")
     display.sentences(f"{found.whole}")
-    if found.judged:
+    if found.tested_groups:
         named = ", ".join(found.misfits[:NAMED]) + (", ..." if len(found.misfits) > NAMED else "")
-        few = f"bad fit in {len(found.misfits)} of {len(found.judged)} groups with enough items"
-        say(f"{few}: {named}" if found.misfits else few)
+        few = f"bad fit in {len(found.misfits)} of {len(found.tested_groups)} groups with enough items"
+        print_lines(f"{few}: {named}" if found.misfits else few)
 
 
 # Subcommand compare.
@@ -646,7 +646,7 @@ def compare(
     display.basis(estimates)
     display.sentences(f"\n{found}")
     if plot is not None:
-        say(f"written: {plot}")
+        print_lines(f"written: {plot}")
     display.fit(estimates, has_groups=job.has_groups)
 
 
@@ -725,7 +725,7 @@ def plan(
     if found.spread is not None and found.spread.n_labels < found.needed.total and found.spread.width <= width:
         display.sentences(f"Or, for all groups together: {found.spread}")
     if out is not None:
-        say(f"written: {out}, {counted(found.needed.total, 'row')}, drawn at random within each group")
+        print_lines(f"written: {out}, {counted(found.needed.total, 'row')}, drawn at random within each group")
         _print_next_step(job, out, drawn)
     elif found.needed.total:
         display.next_step("add --out to_label.csv to draw these rows")
@@ -810,7 +810,7 @@ def _needed_result(needed: "LabelsNeeded") -> dict[str, Any]:
     }
 
 
-def _what(needed: "LabelsNeeded") -> str:
+def _quantity_name(needed: "LabelsNeeded") -> str:
     """Return the name of the quantity whose interval is planned."""
     return needed.quantity if needed.is_of_mean else f"prevalence of class {needed.quantity}"
 
@@ -823,7 +823,9 @@ def _print_needed(needed: "LabelsNeeded") -> None:
     from ordinalq.cli.display import key_columns, sentences
 
     if np.isfinite(typical := needed.typical_width):
-        first = f"{needed.n_stated} labels in each group: {percent(needed.level)} intervals of the {_what(needed)}"
+        first = (
+            f"{needed.n_stated} labels in each group: {percent(needed.level)} intervals of the {_quantity_name(needed)}"
+        )
         sentences(f"{first} would be {typical:.2f} wide (median of the groups with more rows)")
     groups = key_columns(needed.keys, len(needed.labels))
     headers = [*groups, "items", "labelled", "width now", "to label", "width then"]
@@ -839,14 +841,14 @@ def _print_needed(needed: "LabelsNeeded") -> None:
         for b in range(min(len(needed.labels), MAX_ROWS))
     ]
     table(headers, rows, left=len(groups), total=len(needed.labels), hint="; --json has all")
-    what = _what(needed)
+    what = _quantity_name(needed)
     some = int((needed.labels > 0).sum())
     cost = f"{needed.total:,} labels in {some:,} group{'s' * (some != 1)}"
     sentences(f"{percent(needed.level)} intervals of the {what}, at most {needed.asked:g} wide: {cost}")
     if (needed.width > needed.asked).any():
-        say("! not reached even if all items are labelled. Use --estimand sample or a larger width.")
+        print_lines("! not reached even if all items are labelled. Use --estimand sample or a larger width.")
     if (needed.basis == "labels").any():
-        say("with ten labels or more, intervals use the labels alone")
+        print_lines("with ten labels or more, intervals use the labels alone")
 
 
 # The verb that opens a page in the browser.
@@ -864,6 +866,6 @@ def page(
         from ordinalq.app.server import serve
     serve(
         port,
-        lambda address: say(f"{address}\nPress Ctrl-C to stop the web app and remove its files."),
+        lambda address: print_lines(f"{address}\nPress Ctrl-C to stop the web app and remove its files."),
         browser=not no_browser,
     )

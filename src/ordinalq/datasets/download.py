@@ -138,7 +138,7 @@ def fetch(url: str, file_name: str, checksum: str | None = None, advice: str | N
         try:
             _transfer_in_attempts(url, part)
         except requests.RequestException as error:
-            raise _unreachable(url, error, advice or _put(file_name)) from error
+            raise _unreachable(url, error, advice or _advice(file_name)) from error
         _validator_file(part).unlink(missing_ok=True)
         if not _has_checksum(part, checksum):
             part.unlink()
@@ -228,7 +228,7 @@ def openml_file(data_id: int, file_name: str) -> Path:
 
     The name of the target column is stored next to it.
     """
-    advice = _put(file_name)
+    advice = _advice(file_name)
     description = fetch_json(f"{OPENML}/{data_id}", advice)["data_set_description"]
     path = fetch(description["url"], file_name, f"md5:{description['md5_checksum']}")
     target = {"target": description["default_target_attribute"]}
@@ -245,7 +245,7 @@ def openml_target(path: Path) -> str | None:
     return str(json.loads(statement.read_text(encoding="utf-8"))["target"]) if statement.is_file() else None
 
 
-def _put(file_name: str) -> str:
+def _advice(file_name: str) -> str:
     return f"put it as {file_name} into the folder named by ORDINALQ_DATA, or name it with data=PATH"
 
 
@@ -342,7 +342,7 @@ DAMAGE = (
 )
 
 
-class Refused(ValueError):
+class InvalidArchiveError(ValueError):
     """An archive that failed validation."""
 
 
@@ -424,7 +424,7 @@ def members(archive: Path) -> Iterator[tuple[PurePosixPath, io.BufferedReader]]:
         found = _zip_members(archive) if zipfile.is_zipfile(archive) else _tar_members(archive, most)
         for number, member in enumerate(found, start=1):
             if number > MAX_MEMBERS:
-                raise Refused(f"{archive}: refused, because it has more than {MAX_MEMBERS:,} members.")
+                raise InvalidArchiveError(f"{archive}: refused, because it has more than {MAX_MEMBERS:,} members.")
             total += member.size  # both formats never give more than the stated size
             if total > most:
                 raise too_large(archive, most)
@@ -441,16 +441,16 @@ def members(archive: Path) -> Iterator[tuple[PurePosixPath, io.BufferedReader]]:
             elif name in names:
                 reason = "is there twice"
             if reason:
-                raise Refused(f"{archive}: refused, because its member {short(member.name)} {reason}.")
+                raise InvalidArchiveError(f"{archive}: refused, because its member {short(member.name)} {reason}.")
             names.add(name)
             yield name, io.BufferedReader(_Content(archive, member.stream), COPY_BYTES)
     if not names:
         raise _damaged(archive, "it holds no file")
 
 
-def too_large(archive: Path, most: int) -> Refused:
+def too_large(archive: Path, most: int) -> InvalidArchiveError:
     """Return the error about an archive that unpacks to more than it may."""
-    return Refused(f"{archive}: refused, because it unpacks to more than {most:,} bytes.")
+    return InvalidArchiveError(f"{archive}: refused, because it unpacks to more than {most:,} bytes.")
 
 
 class _Directory(io.BufferedReader):
@@ -461,7 +461,7 @@ class _Directory(io.BufferedReader):
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > MAX_DIRECTORY:
-            raise Refused(f"{self.name}: refused, because its list of members has {size:,} bytes.")
+            raise InvalidArchiveError(f"{self.name}: refused, because its list of members has {size:,} bytes.")
         return super().read(size)
 
 
@@ -484,7 +484,7 @@ def _tar_members(archive: Path, most: int) -> Iterator[Entry]:
             size, kind = _number(header[124:136]), header[156:157]
             if kind in b"xgLK":
                 if size > MAX_HEADER:
-                    raise Refused(f"{archive}: refused, because one of its headers has {size:,} bytes.")
+                    raise InvalidArchiveError(f"{archive}: refused, because one of its headers has {size:,} bytes.")
                 body = stream.take(-size % BLOCK + size)[:size]
                 said |= {"path": body} if kind == b"L" else _records(body) if kind == b"x" else {}
                 continue
@@ -582,7 +582,7 @@ def _readable(archive: Path) -> Iterator[None]:
     """Report that an archive is damaged."""
     try:
         yield
-    except Refused:
+    except InvalidArchiveError:
         raise
     except DAMAGE as error:
         raise _damaged(archive, error) from error
@@ -592,5 +592,5 @@ def _readable(archive: Path) -> Iterator[None]:
         raise _damaged(archive, error) from error
 
 
-def _damaged(archive: Path, reason: Any) -> Refused:
-    return Refused(f"{archive}: damaged or incomplete archive ({reason}); delete it and fetch it again.")
+def _damaged(archive: Path, reason: Any) -> InvalidArchiveError:
+    return InvalidArchiveError(f"{archive}: damaged or incomplete archive ({reason}); delete it and fetch it again.")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.validation import Floats
-from ordinalq.io.columns import natural, refuse, require_columns, short
+from ordinalq.io.columns import convert_types, raise_for_cells, require_columns, short
 
 logger = logging.getLogger("ordinalq")
 
@@ -107,7 +107,7 @@ def read_table(path: str | Path, *, nested: bool = False) -> pd.DataFrame:
         return read_arff(path)
     from ordinalq.io.table import open_table
 
-    return natural(open_table(path).read(nested=nested))
+    return convert_types(open_table(path).read(nested=nested))
 
 
 def numeric_columns(frame: pd.DataFrame, names: Sequence[str], where: str, *, accepts_missing: bool = False) -> Floats:
@@ -124,7 +124,7 @@ def numeric_columns(frame: pd.DataFrame, names: Sequence[str], where: str, *, ac
     for j, name in enumerate(names):
         column = frame[name]
         values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        refuse(frame, name, np.isnan(values) & (~column.isna().to_numpy() | (not accepts_missing)), "a number")
+        raise_for_cells(frame, name, np.isnan(values) & (~column.isna().to_numpy() | (not accepts_missing)), "a number")
         columns[:, j] = values
     return columns
 

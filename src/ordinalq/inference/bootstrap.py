@@ -18,7 +18,7 @@ from ordinalq.inference.model import FittedQuantifier, Replicates, has_held_out
 from ordinalq.inference.options import PER_MODEL, Draws
 from ordinalq.samples.samples import Samples
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import Weights, class_shares, worth
+from ordinalq.samples.weights import Weights, class_shares, effective_items
 from ordinalq.simplex import clean
 
 # Items of V that a sample replicate draws at most: the mean of more is normal, and its deviation can be scaled.
@@ -42,7 +42,7 @@ class ClassPools:
         self.S = S
         self.codes = codes
         self.weights = weights
-        self.counts = worth(codes, n_classes, weights)
+        self.counts = effective_items(codes, n_classes, weights)
         self.shares = class_shares(codes, n_classes, weights)
         self.order = np.argsort(codes, kind="stable")
         numbers = np.bincount(codes, minlength=n_classes)

@@ -60,7 +60,7 @@ class Bounds:
         arrays: dict[str, Any] = {name: getattr(self, name)[rows] for name in PER_SAMPLE}
         return replace(self, **arrays)
 
-    def holding(self, P: Floats) -> "Bounds":
+    def extend_to(self, P: Floats) -> "Bounds":
         """Return bounds that reach to the shares P (B, n), where these lie outside."""
         values = {"": P, "cumulative_": np.cumsum(P, axis=1), "mean_": mean_class(P, self.values)}
         lower = {f"{name}lower": np.minimum(getattr(self, f"{name}lower"), x) for name, x in values.items()}

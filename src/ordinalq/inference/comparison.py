@@ -155,7 +155,7 @@ class Comparison:
         return f"{a} has a {'larger' if more.any() else 'smaller'} share {cuts}; other cuts are undecided"
 
     def __str__(self) -> str:
-        return listed(self.sentences(), "pairs", self.estimand, self.adjustment())
+        return join_sentences(self.sentences(), "pairs", self.estimand, self.adjustment())
 
     def adjustment(self) -> str:
         """Return how the number of pairs is taken into account, as the end of a sentence."""
@@ -167,7 +167,7 @@ class Comparison:
         return f"Comparison({len(self)} pair{'s' * (len(self) != 1)}, level={self.level}, of the {self.estimand})"
 
 
-def listed(sentences: list[str], what: str, estimand: str, adjusted: str) -> str:
+def join_sentences(sentences: list[str], what: str, estimand: str, adjusted: str) -> str:
     """Return the first sentences, the number of further ones, and the subject."""
     about = "the populations behind the items" if estimand == "population" else "exactly these items"
     more = [f"and {len(sentences) - SHOWN} more {what}"] if len(sentences) > SHOWN else []

@@ -200,19 +200,20 @@ def _precision(diagnosis: Diagnosis) -> list[str]:
     if half[worst] <= WANTED:
         verdict = "The sample is large enough."
     elif precision.n_needed is None:
-        verdict = f"No sample is large enough for +-{WANTED} everywhere: it takes more training items."
+        verdict = f"No sample is large enough for +-{WANTED} everywhere: more training items are needed."
     else:
-        verdict = f"It takes about {precision.n_needed:,} items for +-{WANTED} everywhere."
+        verdict = f"About {precision.n_needed:,} items are needed for +-{WANTED} everywhere."
     pairs = precision.confusable
     if not pairs:
         return [f"{text} {verdict}", "Classes: all can be distinguished."]
     parts = np.minimum(precision.unnoticed, 1)
     named = [f"{classes[i]} and {classes[j]} ({percent(parts[i, j], 0)})" for i, j in pairs[:NAMED]]
     more = f" and {len(pairs) - NAMED} more pairs" if len(pairs) > NAMED else ""
-    which = (
-        f"Classes: hardly distinguishable are {', '.join(named)}{more}; in brackets the part of the sample that could "
+    line = (
+        f"Classes: these pairs are hard to distinguish: {', '.join(named)}{more}. In brackets: the percentage of the "
+        "sample that could move from one to the other unnoticed."
     )
-    return [f"{text} {verdict}", f"{which}change sides unnoticed."]
+    return [f"{text} {verdict}", line]
 
 
 def _matrix_line(diagnosis: Diagnosis) -> str:

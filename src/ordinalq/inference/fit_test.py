@@ -31,7 +31,7 @@ from ordinalq.inference.model import FittedQuantifier, HeldOut, has_held_out
 from ordinalq.representations import expected_rank, one_hot
 from ordinalq.samples.samples import OneHot, Samples
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import Weights, class_shares, item_counts, worth
+from ordinalq.samples.weights import Weights, class_shares, effective_items, item_counts
 from ordinalq.simplex import clean, existing_differences
 from ordinalq.solvers.quadratic import simplex_qp
 
@@ -150,7 +150,7 @@ WANTED = 0.02
 # Held-out scores of forests with fully grown trees differ from those of new items by up to 0.26.
 LEVEL = 0.01
 SMALL_EFFECT = 0.3
-# Classes can hardly be distinguished where this part of the sample could change sides unnoticed.
+# Classes are hard to distinguish if this part of the sample could move between them unnoticed.
 UNNOTICED = 0.1
 # With few items of a class its covariance is mixed with that of all classes, as if this many of these were its own.
 BORROWED = 10
@@ -314,7 +314,7 @@ def effect_size(moments: Moments, q: Floats, p: Floats, N: int, free: float) -> 
 
 def class_moments(F: Floats, codes: Codes, n: int, weights: Weights | None = None) -> Moments:
     """Return the (weighted) moments of F (N, d) in each of n classes."""
-    counts = worth(codes, n, weights)
+    counts = effective_items(codes, n, weights)
     total = item_counts(codes, n, weights)
     own = F if weights is None else F * weights.values[:, None]
     M = (one_hot(codes, n).T @ own).T / total

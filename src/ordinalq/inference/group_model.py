@@ -543,7 +543,7 @@ def learn(sums: GroupSums) -> GroupModel:
     return replace(model, worst=float(log_odds(model, Q, N[some]).max()))
 
 
-def weak(sums: GroupSums) -> GroupModel:
+def model_without_effect(sums: GroupSums) -> GroupModel:
     """Return the model without group effect: a weak prior, and the error of M."""
     check_classes(sums)
     mu, A = weak_prior(sums.pooled)
@@ -552,7 +552,7 @@ def weak(sums: GroupSums) -> GroupModel:
     return GroupModel("weak", mu, sums.class_means, np.zeros(d), W, A, D, np.zeros((n, d)), correlation=1 / n)
 
 
-def stated(sums: GroupSums, effect: float = 0.1) -> GroupModel:
+def model_with_stated_effect(sums: GroupSums, effect: float = 0.1) -> GroupModel:
     """Return the model with a stated intraclass correlation a of the labels.
 
     Groups of real items differ most in their mean class, and their items mostly as if they were of a higher or of a

@@ -20,7 +20,7 @@ from ordinalq.inference.region import ellipsoids_of_means
 from ordinalq.protocols import APP
 from ordinalq.samples.samples import Samples, class_means
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import Weights, worth
+from ordinalq.samples.weights import Weights, effective_items
 from ordinalq.simplex import clean, equal_columns
 
 # Widths of intervals: percentiles of replicates, and what samples with known labels show of their errors.
@@ -109,7 +109,7 @@ def width_correction(
     (s, 2, 2, 2n) is that of :func:`shown_correction`, for groups below each of the limits of sizes and for all
     larger ones; None if fewer than three groups have several items.
     """
-    chosen = _large_groups(worth(groups, int(groups.max()) + 1, weights))
+    chosen = _large_groups(effective_items(groups, int(groups.max()) + 1, weights))
     if len(chosen) < 3:
         return None
     rows = np.flatnonzero(np.isin(groups, chosen))
@@ -233,7 +233,7 @@ def with_closed_form(
 ) -> Inference:
     """Add bounds and covariances (B, n, n) of a formula, with shared error factor."""
     own = covariance if shared is None else covariance - _product(shared)
-    bounds = bounds.holding(found.prevalences)
+    bounds = bounds.extend_to(found.prevalences)
     return replace(found, bounds=bounds, covariance=covariance, own=own, shared=shared)
 
 
@@ -277,7 +277,7 @@ def _bootstrapped(
         # Symmetric to the last digit.
         covariance, own = ((V + V.transpose(0, 2, 1)) / 2 for V in moved)
         factor = None if factor is None else (factor * scale[:, :, None]).astype(np.float32)
-    bounds = Bounds.of_statistics(level, options.estimand, lower, upper, values).holding(P)
+    bounds = Bounds.of_statistics(level, options.estimand, lower, upper, values).extend_to(P)
     return replace(found, bounds=bounds, covariance=covariance, own=own, shared=factor)
 
 

@@ -11,7 +11,14 @@ from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Counts, Floats, Index, Mask, check_integer, check_random_state, check_real
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.drift import Drift
-from ordinalq.inference.labels import WEIGHTED, by_labels_alone, class_predictions, enough, from_labels, label_limits
+from ordinalq.inference.labels import (
+    WEIGHTED,
+    by_labels_alone,
+    class_predictions,
+    from_labels,
+    has_enough_labels,
+    label_limits,
+)
 from ordinalq.inference.model import FittedQuantifier, scale_of
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.inference.predict import drift_of, estimate
@@ -171,7 +178,7 @@ def labels_needed(
     def widths(more: Floats, drift: Drift | None) -> Floats:
         expected = _expected(quantifier, summary, estimates.prevalences, more)
         found = np.full(len(summary), np.nan)
-        rows = np.flatnonzero(alone & enough(known + more, summary.sizes))
+        rows = np.flatnonzero(alone & has_enough_labels(known + more, summary.sizes))
         if len(rows):
             found[rows] = _width(from_labels(quantifier, expected, rows, level, options.estimand).bounds, statistic)
         # Methods that collect nothing need no context.

@@ -147,7 +147,7 @@ def design_based(
     found = Bounds.of_statistics(level, estimand, lower, upper, values)
     if estimand == "sample":
         found = found.within(labels.counts / N, np.maximum(1 - part[:, 0], 0))
-    return DesignBased(P, raw, E, found.holding(P))
+    return DesignBased(P, raw, E, found.extend_to(P))
 
 
 def _tuned_power(spread: LabelSums, mean_e: Floats, mean_g: Floats) -> Floats:
@@ -227,7 +227,7 @@ def with_labels(
             raise ValueError("basis='labels' needs labels of some items. Pass labels=[...], or no basis.")
         return estimates
     options = _basis(summary, options)
-    by_labels = enough(m, summary.n_items) & by_labels_alone(quantifier, estimates, options)
+    by_labels = has_enough_labels(m, summary.n_items) & by_labels_alone(quantifier, estimates, options)
     basis = np.where(by_labels, "labels", "model")
     estimates = replace(estimates, n_labelled=m, basis=basis)
     if WEIGHTED in summary.totals and estimates.origin is not None:
@@ -282,11 +282,11 @@ def _within_limits(summary: Summary, estimates: Estimates) -> Estimates:
     if beyond.any():
         flat = np.broadcast_to(np.eye(P.shape[1]), (int(beyond.sum()), *least.shape[1:] * 2))
         P = _replaced(P, np.flatnonzero(beyond), _possible(P[beyond], flat, least[beyond], rest[beyond], "sample"))
-    bounds = None if estimates.bounds is None else estimates.bounds.within(least, rest).holding(P)
+    bounds = None if estimates.bounds is None else estimates.bounds.within(least, rest).extend_to(P)
     return replace(estimates, prevalences=P, bounds=bounds)
 
 
-def enough(n_labelled: Any, n_items: Any) -> Mask:
+def has_enough_labels(n_labelled: Any, n_items: Any) -> Mask:
     """Return which samples (B,) have labels enough for an estimate by these alone."""
     return np.asarray((n_labelled >= FEWEST) | (n_labelled >= n_items))
 
@@ -379,7 +379,7 @@ def label_totals(
         raise ValueError(f"labels must have {len(S)} values, one per item (None if not labelled), got {len(codes)}.")
     g = class_predictions(quantifier, S)
     known = np.flatnonzero(codes >= 0)
-    some, G, E = _among(samples, known), g[known], np.eye(g.shape[1])[codes[known]]
+    some, G, E = _restrict_to(samples, known), g[known], np.eye(g.shape[1])[codes[known]]
     weights = {"labels": np.ones(len(known))}
     if inclusion is not None:
         pi = _check_inclusion(inclusion, codes, samples)[known]
@@ -421,7 +421,7 @@ def check_inclusion_sums(summary: Summary, stacklevel: int = 2) -> None:
     m = summary.n_labelled
     if m is None or WEIGHTED not in summary.totals:
         return
-    tested = enough(m, summary.n_items) & (m > 0)
+    tested = has_enough_labels(m, summary.n_items) & (m > 0)
     N = summary.n_items[tested]
     total, variance = (summary.totals[name][tested].sum(axis=1) for name in (WEIGHTED, SPREAD))
     limit = MOST_DEVIATIONS * np.sqrt(variance * np.maximum(N / total, 1)) + ROUNDED * N
@@ -456,7 +456,7 @@ def class_predictions(quantifier: FittedQuantifier, S: Floats) -> Floats:
     return np.asarray(new @ beta)
 
 
-def _among(samples: Samples, chosen: Codes) -> Samples:
+def _restrict_to(samples: Samples, chosen: Codes) -> Samples:
     """Return what samples hold of the chosen items (k,), as samples of these alone."""
     place = np.full(samples.n_items, -1, dtype=np.intp)
     place[chosen] = np.arange(len(chosen))

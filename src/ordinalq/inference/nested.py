@@ -128,7 +128,7 @@ class Parts(NamedTuple):
     response: Floats
 
     @classmethod
-    def alone(cls, prediction: Prediction) -> "Parts":
+    def independent(cls, prediction: Prediction) -> "Parts":
         """Return parts that are predicted one by one."""
         B, n = prediction.mean.shape
         return cls(prediction, np.full((B, n), np.nan), np.full((B, n, n), np.nan), np.full((B, n), np.nan))
@@ -137,15 +137,15 @@ class Parts(NamedTuple):
         """Return the same with other predictions of the parts of a mask (B,)."""
         new = replace(some.prediction, unlabelled=some.prediction.total)
         arrays: dict[str, Any] = {
-            name: _put(value, rows, getattr(new, name))
+            name: _with_values(value, rows, getattr(new, name))
             for name, value in vars(self.prediction).items()
             if isinstance(value, np.ndarray)
         }
-        others = (_put(old, rows, one) for old, one in zip(self[1:], some[1:], strict=True))
+        others = (_with_values(old, rows, one) for old, one in zip(self[1:], some[1:], strict=True))
         return Parts(replace(self.prediction, **arrays), *others)
 
 
-def _put(array: Array, rows: Mask, values: Array) -> Array:
+def _with_values(array: Array, rows: Mask, values: Array) -> Array:
     """Return a copy with other values in the rows of a mask."""
     changed = array.copy()
     changed[rows] = values

@@ -165,7 +165,7 @@ def drift_of(quantifier: FittedQuantifier, summary: Summary, drift: Any = "auto"
     if summary.keys is None and summary.n_labelled is None:
         # Samples of a pool are not groups.
         return None
-    return settle(quantifier, quantifier.collect(summary), drift)
+    return resolve_drift(quantifier, quantifier.collect(summary), drift)
 
 
 def is_wanted(quantifier: FittedQuantifier, drift: Any) -> bool:
@@ -185,7 +185,7 @@ def is_wanted(quantifier: FittedQuantifier, drift: Any) -> bool:
     return True
 
 
-def settle(quantifier: FittedQuantifier, sums: Any, drift: Any) -> Drift | None:
+def resolve_drift(quantifier: FittedQuantifier, sums: Any, drift: Any) -> Drift | None:
     """Return the common offset from sums over all samples; warn about labels."""
     if sums is None:
         return None

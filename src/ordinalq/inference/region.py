@@ -23,7 +23,7 @@ from ordinalq._utils.validation import Array, Floats, Mask, check_random_state
 from ordinalq.inference.bounds import Bounds
 from ordinalq.inference.model import Ellipsoids, FittedQuantifier, has_held_out
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import class_shares, worth
+from ordinalq.samples.weights import class_shares, effective_items
 
 # Representations wider than this are not inverted for a region.
 MOST_FEATURES = 64
@@ -245,7 +245,7 @@ def ellipsoids_of_means(quantifier: FittedQuantifier, summary: Summary, P: Float
 def _class_moments(quantifier: FittedQuantifier) -> _Moments:
     V, n = quantifier.held_out_, len(quantifier.classes_)
     F = quantifier.group_features(V.S)
-    share, counts = class_shares(V.codes, n, V.weights), worth(V.codes, n, V.weights)
+    share, counts = class_shares(V.codes, n, V.weights), effective_items(V.codes, n, V.weights)
     M = np.stack([share[V.codes == i] @ F[V.codes == i] for i in range(n)], axis=1)
     D = F - M.T[V.codes]
     C = np.stack([(D[V.codes == i].T * share[V.codes == i]) @ D[V.codes == i] for i in range(n)])

@@ -9,7 +9,7 @@ from scipy.special import chdtrc, ndtr, ndtri
 
 from ordinalq._utils.text import finite, percent
 from ordinalq._utils.validation import Array, Codes, Counts, Floats, Index
-from ordinalq.inference.comparison import listed
+from ordinalq.inference.comparison import join_sentences
 from ordinalq.samples.keys import Keys, numbered
 from ordinalq.samples.labels import Scale
 
@@ -180,7 +180,7 @@ class Trend:
 
     def __str__(self) -> str:
         adjusted = f"; p-values hold for all {len(self)} series together (Bonferroni)" if len(self) > 1 else ""
-        return listed(self.sentences(), "series", self.estimand, adjusted)
+        return join_sentences(self.sentences(), "series", self.estimand, adjusted)
 
     def __repr__(self) -> str:
         return f"Trend({len(self)} series of {sum(map(len, self.rows))} groups)"

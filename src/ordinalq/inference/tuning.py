@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ordinalq._utils.progress import each
+from ordinalq._utils.progress import iterate_steps
 from ordinalq._utils.text import finite, percent
 from ordinalq._utils.validation import Codes, Floats, Mask
 from ordinalq.inference.model import FittedQuantifier
@@ -70,14 +70,14 @@ class Split(NamedTuple):
         return self.samples.prevalences
 
 
-class Ground(NamedTuple):
+class TuningBasis(NamedTuple):
     """Basis of the choice of a strength: text, typical sample size and splits."""
 
     source: str
     sample_size: int
     splits: list[Split]
 
-    def weighted(self, codes: Codes, weights: Weights | None) -> "Ground":
+    def weighted(self, codes: Codes, weights: Weights | None) -> "TuningBasis":
         """Return it with weights of the held-out items, which have these codes (N,)."""
         if weights is None:
             return self
@@ -85,7 +85,9 @@ class Ground(NamedTuple):
         return self._replace(splits=[s._replace(samples=made(s.samples, codes, weights)) for s in self.splits])
 
 
-def ground(auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, *, few: bool = False) -> Ground:
+def tuning_basis(
+    auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, *, few: bool = False
+) -> TuningBasis:
     """Return the basis of the choice of a strength, as `auto` defines it.
 
     Held-out items have codes and possibly training groups (N,).
@@ -96,7 +98,7 @@ def ground(auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, 
         sizes = np.bincount(groups[pool])
         n_large = int((sizes >= auto.min_items).sum())
         if n_large >= MIN_GROUPS:
-            return Ground(
+            return TuningBasis(
                 "groups", int(np.median(sizes[sizes >= auto.min_items])), _by_group(auto, codes, groups, pool)
             )
         warnings.warn(
@@ -115,9 +117,9 @@ def ground(auto: AutoStrength, codes: Codes, groups: Codes | None, pool: Codes, 
         else:
             vectors = np.asarray(auto.prevalences, dtype=np.float64)
             protocol = RealPrevalences(vectors, draws, size, small_pool="replace", random_state=SEED + number)
-        samples = _of(protocol.draw(codes[pool]), pool, len(codes))
+        samples = _of_all_items(protocol.draw(codes[pool]), pool, len(codes))
         splits.append(Split(third, samples, np.ones(len(samples))))
-    return Ground("smooth" if auto.prevalences is None else "prevalences", size, splits)
+    return TuningBasis("smooth" if auto.prevalences is None else "prevalences", size, splits)
 
 
 def _with_shares(groups: Samples, codes: Codes, weights: Weights) -> Samples:
@@ -140,7 +142,7 @@ def _within_classes(drawn: Samples, codes: Codes, weights: Weights) -> Samples:
     )
 
 
-def _of(drawn: Samples, pool: Codes, n_items: int) -> Samples:
+def _of_all_items(drawn: Samples, pool: Codes, n_items: int) -> Samples:
     """Return samples of a part of N items, `pool` (k,), as samples of all of them."""
     return Samples(pool[drawn.items], drawn.offsets, n_items, classes=drawn.classes, prevalences=drawn.prevalences)
 
@@ -179,7 +181,9 @@ def _by_group(auto: AutoStrength, codes: Codes, groups: Codes, pool: Codes) -> l
         for_means = np.zeros(len(codes), dtype=bool)
         for_means[pool[others]] = True
         members = pool[(of_item == k) & judged]
-        samples = _of(Samples.from_groups(groups[members], codes[members], classes=np.arange(n)), members, len(codes))
+        samples = _of_all_items(
+            Samples.from_groups(groups[members], codes[members], classes=np.arange(n)), members, len(codes)
+        )
         weights = samples.sizes.astype(np.float64)
         splits.append(Split(for_means, samples, weights if auto.weight == "items" else np.ones(len(weights))))
     return splits
@@ -288,7 +292,7 @@ def tune(smoother: Smoother, trials: Iterable[Trial], unit: float = 1.0, source:
         return float(share @ found[value])
 
     first = list(smoother.strengths(unit))
-    for value in each("strength", first):
+    for value in iterate_steps("strength", first):
         error(value)
     values = _refined(_widened(first, error, *smoother.limits(unit)), error)
     errors = np.array([error(value) for value in values])
@@ -327,7 +331,7 @@ def _refined(values: list[float], error: Callable[[float], float]) -> list[float
     return values
 
 
-def warn_of(tuning: Tuning, p_train: Floats, samples: Iterable[Floats]) -> None:
+def warn_about_choice(tuning: Tuning, p_train: Floats, samples: Iterable[Floats]) -> None:
     """Warn if a choice is at the edge of its grid or its samples are too smooth.
 
     The samples that it was made on have prevalences (B, n) each, the training items p_train (n,).

@@ -137,14 +137,14 @@ def as_pandas(frame: Any, expected: str = FRAME) -> pd.DataFrame:
     return found
 
 
-def where(frame: pd.DataFrame) -> str:
+def source_name(frame: pd.DataFrame) -> str:
     """Name the file that a frame was read from."""
     return str(frame.attrs.get("where", "the table"))
 
 
 def place(frame: pd.DataFrame, label: Any) -> str:
     """Name a row of the file that a frame was read from, or of the frame."""
-    return f"{where(frame)}, {frame.index.name or 'row'} {label}"
+    return f"{source_name(frame)}, {frame.index.name or 'row'} {label}"
 
 
 def short(value: Any) -> str:
@@ -248,11 +248,13 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
     """
     column = frame[name]
     if pd.api.types.is_datetime64_any_dtype(column):
-        raise ValueError(f"{where(frame)}: expected numbers in column {name!r}, as in training, got dates.")
+        raise ValueError(f"{source_name(frame)}: expected numbers in column {name!r}, as in training, got dates.")
     if pd.api.types.is_bool_dtype(column) and column.notna().any():
-        raise ValueError(f"{where(frame)}: expected numbers in column {name!r}, as in training, got true and false.")
+        raise ValueError(
+            f"{source_name(frame)}: expected numbers in column {name!r}, as in training, got true and false."
+        )
     if np.iscomplexobj(column):
-        raise ValueError(f"{where(frame)}: expected real numbers in column {name!r}, got complex ones.")
+        raise ValueError(f"{source_name(frame)}: expected real numbers in column {name!r}, got complex ones.")
     if pd.api.types.is_numeric_dtype(column):
         values: Floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
         missing = np.isnan(values)
@@ -260,12 +262,12 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
         values = parsed_numbers(column)
         missing = np.isnan(values) & missing_cells(column, np.isnan(values))
     bad = ~np.isfinite(values) & ~missing
-    refuse(frame, name, bad, "a finite number" if np.isinf(values[bad][:1]).any() else "a number")
-    refuse(frame, name, np.abs(values) > OUTLIER, f"a number below {OUTLIER:g}, not an outlier,")
+    raise_for_cells(frame, name, bad, "a finite number" if np.isinf(values[bad][:1]).any() else "a number")
+    raise_for_cells(frame, name, np.abs(values) > OUTLIER, f"a number below {OUTLIER:g}, not an outlier,")
     return values
 
 
-def refuse(frame: pd.DataFrame, name: str, bad: Mask, expected: str) -> None:
+def raise_for_cells(frame: pd.DataFrame, name: str, bad: Mask, expected: str) -> None:
     """Raise ValueError for the first of the `bad` cells (N,) of a column.
 
     Nothing is raised if no cell is bad.
@@ -295,7 +297,7 @@ def weights(frame: pd.DataFrame, name: str) -> Floats:
     """
     require_columns(frame.columns, [name], "the table")
     values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    refuse(frame, name, ~np.isfinite(values) | (values < 0), "a weight >= 0")
+    raise_for_cells(frame, name, ~np.isfinite(values) | (values < 0), "a weight >= 0")
     return values
 
 
@@ -319,7 +321,7 @@ def probabilities(frame: pd.DataFrame, name: str) -> Floats:
     require_columns(frame.columns, [name], "the table")
     values: Floats = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     unread = np.isnan(values) & ~missing_cells(frame[name], np.isnan(values))
-    refuse(frame, name, unread | (values <= 0) | (values > 1), "a probability in (0, 1], or none")
+    raise_for_cells(frame, name, unread | (values <= 0) | (values > 1), "a probability in (0, 1], or none")
     return values
 
 
@@ -387,11 +389,11 @@ def dates(frame: pd.DataFrame, name: str, style: str = "") -> "pd.Series[Any]":
     if pd.api.types.is_datetime64_any_dtype(column):
         return pd.to_datetime(column, utc=True)
     if pd.api.types.is_numeric_dtype(column) and column.notna().any():
-        raise ValueError(f"{where(frame)}: expected dates in column {name!r}, as in training, got numbers.")
+        raise ValueError(f"{source_name(frame)}: expected dates in column {name!r}, as in training, got numbers.")
     values = pd.to_datetime(column.astype(object), format=style or "ISO8601", utc=True, errors="coerce")
     unread = values.isna().to_numpy()
     example = pd.Timestamp("2024-01-31").strftime(style or "%Y-%m-%d")
-    refuse(frame, name, unread & ~missing_cells(column, unread), f"a date such as {example}")
+    raise_for_cells(frame, name, unread & ~missing_cells(column, unread), f"a date such as {example}")
     return values
 
 
@@ -414,7 +416,7 @@ def texts(frame: pd.DataFrame, name: str) -> Array:
     if not is_words(column) and column.notna().any():
         if not isinstance(column.dtype, pd.CategoricalDtype):
             raise ValueError(
-                f"{where(frame)}: expected texts in column {name!r}, as in training, got {column.dtype} values."
+                f"{source_name(frame)}: expected texts in column {name!r}, as in training, got {column.dtype} values."
             )
         column = column.astype(object)
     values = column.to_numpy(dtype=object)
@@ -443,7 +445,7 @@ def categories(frame: pd.DataFrame, name: str) -> Array:
     return np.array([np.nan if word is None else word for word in as_words(frame[name])], dtype=object)
 
 
-def some(words: Iterable[Any]) -> str:
+def first_words(words: Iterable[Any]) -> str:
     """Return the first three words."""
     listed = [short(str(word)) for word in words]
     return ", ".join(listed[:3]) + (", ..." if len(listed) > 3 else "")
@@ -583,7 +585,7 @@ def date_style(frame: pd.DataFrame, name: str, example: str) -> str:
     style = _other_style(words) if len(words) else ""
     if style is None:
         raise ValueError(
-            f"{where(frame)}: column {name!r} looks like dates, but the day may come before or after the month: "
+            f"{source_name(frame)}: column {name!r} looks like dates, but the day may come before or after the month: "
             f"name the format, as in {example}."
         )
     return style
@@ -663,7 +665,7 @@ def typed(frame: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
     frame : pandas.DataFrame (N, ...)
         Columns in the order of `kinds`.
     """
-    require_columns(frame.columns, list(kinds), where(frame))
+    require_columns(frame.columns, list(kinds), source_name(frame))
     data: dict[str, Any] = {}
     for name, described in kinds.items():
         kind, _, style = described.partition(":")
@@ -675,7 +677,7 @@ def typed(frame: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(data, index=frame.index, columns=list(kinds))
 
 
-def natural(frame: pd.DataFrame) -> pd.DataFrame:
+def convert_types(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table read from a file with numbers and dates converted.
 
     Other columns are unchanged. In a column of words, words such as "NA" are missing values if all others are numbers.
@@ -707,7 +709,7 @@ def _natural(frame: pd.DataFrame, name: str) -> Any:
         if n_words := int(words.sum()):
             logger.info(
                 "%s: column %r holds numbers and %d words such as NA, which are missing values",
-                where(frame),
+                source_name(frame),
                 name,
                 n_words,
             )

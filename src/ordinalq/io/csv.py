@@ -25,12 +25,12 @@ from ordinalq.io.files import (
     Source,
     Utf8,
     Wanted,
-    endless,
     exact_rows,
     excel_problem,
     first_row,
     row_lines,
     rows_end,
+    unclosed_quote_error,
 )
 
 # So much tells the names of the columns, and whether the cells of a TSV file are quoted.
@@ -85,7 +85,7 @@ class Delimited:
                 rest = block[end:]
                 line += lines
                 if len(rest) > MAX_ROW:
-                    raise endless(self.source.name, line)
+                    raise unclosed_quote_error(self.source.name, line)
 
     def parts(self, block: Block, wanted: Wanted) -> Iterator[Part]:
         """Yield the rows of a block."""
@@ -127,7 +127,7 @@ class Delimited:
             if found is None:
                 new = text.read(HEADER)
                 if not new or len(block) > MAX_ROW:
-                    raise endless(self.source.name, 1)
+                    raise unclosed_quote_error(self.source.name, 1)
                 block += new
         cells, n_lines, n_bytes = found
         names = [name.strip() for name in cells]

@@ -56,14 +56,17 @@ def open_binary(path: Path, ending: str | None = None) -> Iterator[IO[bytes]]:
 
     The file name or `ending` determines the compression.
     """
-    with path.open("rb") as raw, unpacked(raw, packing(path.name) if ending is None else ending) as stream:
+    with (
+        path.open("rb") as raw,
+        unpacked(raw, compression_extension(path.name) if ending is None else ending) as stream,
+    ):
         yield stream
 
 
-def packing(name: str) -> str:
-    """Return the ending of the name of a packed file, "" of others.
+def compression_extension(name: str) -> str:
+    """Return the file extension of a compressed file, or "" for other files.
 
-    >>> packing("reviews.csv.gz"), packing("reviews.csv")
+    >>> compression_extension("reviews.csv.gz"), compression_extension("reviews.csv")
     ('.gz', '')
     """
     return next((ending for ending in PACKED if name.lower().endswith(ending)), "")
@@ -139,7 +142,7 @@ def remote_filesystem(address: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def reaching(address: str) -> Iterator[None]:
+def named_network_errors(address: str) -> Iterator[None]:
     """Raise errors of the network as errors that name the file.
 
     They are FileNotFoundError for absent files, and ConnectionError otherwise.
@@ -184,7 +187,7 @@ class Source:
 
     def __init__(self, path: str | Path, format: str = "csv", max_spool: float = MAX_SPOOL) -> None:  # noqa: A002
         self.name = shown_name(path)
-        self.packing = packing(Path(self.name).name)
+        self.packing = compression_extension(Path(self.name).name)
         self.path = Path(path)
         self.address = remote_address(path)
         if self.address is not None:
@@ -204,7 +207,7 @@ class Source:
         The parts of a Parquet file are read when they are needed. A Parquet file is copied, too, if its server cannot
         send ranges of bytes.
         """
-        with reaching(address):
+        with named_network_errors(address):
             filesystem, path = remote_filesystem(address)
             info = filesystem.info(path)
             if info["type"] != "file":
@@ -221,7 +224,7 @@ class Source:
         """Return the local path, or a remote file that is open for reading at any place."""
         if self.address is None:
             return self.path
-        with reaching(self.address):
+        with named_network_errors(self.address):
             filesystem, path = remote_filesystem(self.address)
             return filesystem.open(path, "rb", **({} if self.address.startswith("s3:") else {"size": self.n_bytes}))
 
@@ -509,7 +512,7 @@ def _parsed(
             if "unexpected end" in what and not final:
                 return
             if "field limit" in what or "unexpected end" in what:
-                raise endless(name, first_line + start) from error
+                raise unclosed_quote_error(name, first_line + start) from error
             raise ValueError(
                 f"{name}, line {first_line + start}: {what}; if quotes are plain characters in this file, give "
                 "quoting='none'."
@@ -517,7 +520,7 @@ def _parsed(
         yield row, reader.line_num
 
 
-def endless(name: str, line: int) -> ValueError:
+def unclosed_quote_error(name: str, line: int) -> ValueError:
     """Return the error about a cell that does not end."""
     return ValueError(
         f"{name}, line {line}: a quoted cell does not end, or has more than {MAX_CELL:,} characters; if quotes are "

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pandas as pd
 
 from ordinalq._utils.extras import require_extra
-from ordinalq._utils.progress import along
+from ordinalq._utils.progress import iterate_parts
 from ordinalq._utils.validation import check_choice, check_real
 from ordinalq.io.columns import require_columns
 from ordinalq.io.files import (
@@ -32,10 +32,10 @@ from ordinalq.io.files import (
     Wanted,
     check_encoding,
     check_readable,
+    compression_extension,
     encoding_problem,
     is_utf8,
-    packing,
-    reaching,
+    named_network_errors,
     remote_address,
     remote_filesystem,
     shown_name,
@@ -156,7 +156,7 @@ class TableFile:
             yield from self._reader.blocks(self._inner(wanted))
 
     @property
-    def again(self) -> bool:
+    def can_reread(self) -> bool:
         """Whether blocks can be read from the file again.
 
         This requires that the file is in UTF-8, and is not compressed text.
@@ -168,7 +168,7 @@ class TableFile:
 
         Its text is left out if it can be read `again`.
         """
-        return block._replace(text=None if self.again else block.text, rows=None)
+        return block._replace(text=None if self.can_reread else block.text, rows=None)
 
     def frames(self, block: Block, wanted: Wanted) -> Iterator[tuple[pd.DataFrame, float]]:
         """Yield the rows of a block in chunks, each with the fraction read so far.
@@ -250,7 +250,7 @@ class TableFile:
         """
         address = self._source.address
         try:
-            with nullcontext() if address is None else reaching(address):
+            with nullcontext() if address is None else named_network_errors(address):
                 yield
         except UnicodeDecodeError as error:
             raise ValueError(encoding_problem(self._source, self._encoding)) from error
@@ -308,7 +308,7 @@ def format_of(name: str) -> str | None:
     >>> format_of("a.csv.gz"), format_of("b.PQ"), format_of("c.txt")
     ('csv', 'parquet', None)
     """
-    return ENDINGS.get(name.lower().removesuffix(packing(name)).rpartition(".")[2])
+    return ENDINGS.get(name.lower().removesuffix(compression_extension(name)).rpartition(".")[2])
 
 
 def nullable(kind: Any) -> Any:
@@ -475,10 +475,10 @@ class Table:
             Pieces of the table.
         """
         for file in self.files:
-            if not file.again:
+            if not file.can_reread:
                 yield file, None
         for file, block in self.blocks(wanted):
-            if file.again:
+            if file.can_reread:
                 yield file, file.light(block)
 
     def check_seen(self, wanted: Wanted, seen: Collection[str]) -> None:
@@ -529,7 +529,7 @@ class Table:
                     yield frame, int(done + read * (block.done - done))
                 done = block.done
 
-        yield from along("reading the table", frames(), self.n_bytes)
+        yield from iterate_parts("reading the table", frames(), self.n_bytes)
         self.check_seen(wanted, seen)
 
     def read(self, columns: Sequence[str] | None = None, *, nested: bool = False) -> pd.DataFrame:
@@ -609,7 +609,7 @@ def _remote_files(address: str, format: str | None) -> list[str]:  # noqa: A002
     """
     if not address.startswith("s3:"):
         return [address]
-    with reaching(address):
+    with named_network_errors(address):
         filesystem, path = remote_filesystem(address)
         if filesystem.info(path)["type"] == "file":
             return [address]

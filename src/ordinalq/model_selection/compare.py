@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
-from ordinalq._utils.text import listed
+from ordinalq._utils.text import join_names
 from ordinalq._utils.validation import Floats
 from ordinalq.classifiers.cross_fitting import CrossFitted, held_out, make_folds, unscored
 from ordinalq.metrics import errors, find_measure, mean_and_std, p_against_best
@@ -87,7 +87,7 @@ class MethodComparison:
         rows = self.rows()
         first, *others = [row["method"] for row in rows if row["as_good"]]
         worse = len(rows) - 1 - len(others)
-        tied = f"; {listed(others)} cannot be told from it" if others else ""
+        tied = f"; {join_names(others)} cannot be told from it" if others else ""
         rest = f"; the other{' is' if worse == 1 else f' {worse} are'} worse" if worse and others else ""
         alone = ", and the others are worse" if worse and not others else ""
         test = f"(Wilcoxon's signed-rank test on {self.samples}, level {LEVEL}, not adjusted)"

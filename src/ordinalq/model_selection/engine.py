@@ -1,8 +1,8 @@
 """Engine of `SampleSearch` and of the experiments: fit once, measure errors.
 
 Quantifiers with the same view of the items share everything up to their scores. `learn` computes these once. `Learned`
-estimates samples of a pool by any number of quantifiers, which share their representations, too. `Battery` measures the
-errors of each on the samples of all protocols. Failures are messages in the tables.
+estimates samples of a pool by any number of quantifiers, which share their representations, too. `EvaluationSamples`
+measures the errors of each on the samples of all protocols. Failures are messages in the tables.
 """
 
 import time
@@ -42,14 +42,14 @@ class Attempt(NamedTuple):
         return cls(np.empty((0, 0)), np.empty(0, dtype=bool), seconds, message)
 
 
-class Battery(NamedTuple):
+class EvaluationSamples(NamedTuple):
     """Distinct samples of a pool, and their positions in each protocol."""
 
     samples: Samples
     rows: dict[str, Index]
 
     @classmethod
-    def of(cls, protocols: Mapping[str, Samples]) -> "Battery":
+    def of(cls, protocols: Mapping[str, Samples]) -> "EvaluationSamples":
         """Return the samples of several protocols, one after the other."""
         for name, samples in protocols.items():
             if samples.prevalences is None:
@@ -64,7 +64,7 @@ class Battery(NamedTuple):
         assert self.samples.prevalences is not None
         return self.samples.prevalences
 
-    def judge(
+    def measure_errors(
         self, found: Attempt, measures: Mapping[str, Any], scoring_seconds: float = 0.0
     ) -> Iterator[dict[str, Any]]:
         """Yield the errors of an attempt, one row per protocol and measure.

@@ -15,14 +15,14 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
-from ordinalq._utils.parallel import Watched
+from ordinalq._utils.parallel import WatchedCall
 from ordinalq._utils.validation import Array, Floats, same_parameters
 from ordinalq.classifiers.cross_fitting import held_out
 from ordinalq.inference.diagnosis import Diagnosis
 from ordinalq.inference.estimates import Estimates
 from ordinalq.inference.label_plan import LabelsNeeded
 from ordinalq.metrics import find_measure
-from ordinalq.model_selection.engine import Battery, Learned, Training, learn
+from ordinalq.model_selection.engine import EvaluationSamples, Learned, Training, learn
 from ordinalq.quantifiers.base import Quantifier, check_items
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
@@ -128,7 +128,7 @@ class Task(NamedTuple):
     configurations: list[dict[str, Any]]
     quantifiers: list[Quantifier]
     training: Training
-    battery: Battery
+    battery: EvaluationSamples
     measures: dict[str, Any]
     keep: bool
     classifiers: list[Any]  # of the method of each configuration, before its parameters are set
@@ -177,16 +177,16 @@ def units(task: Task) -> list[list[int]]:
 
 def run(task: Task, X_pool: Any) -> Outcome:
     """Fit the shared part of the configurations of a unit and measure errors."""
-    return judge(task, learn(task.quantifiers[0], task.training, {POOL: X_pool}))
+    return evaluate_all(task, learn(task.quantifiers[0], task.training, {POOL: X_pool}))
 
 
-def judge(task: Task, learned: Learned) -> Outcome:
+def evaluate_all(task: Task, learned: Learned) -> Outcome:
     """Estimate and measure all configurations, and keep the best of each column.
 
     The best are fitted again on the same scores.
     """
     found = learned.estimate(task.quantifiers, POOL, task.battery.samples)
-    rows = [list(task.battery.judge(one, task.measures, learned.seconds)) for one in found]
+    rows = [list(task.battery.measure_errors(one, task.measures, learned.seconds)) for one in found]
     best = {min(range(len(rows)), key=lambda i: rows[i][k]["error"]) for k in range(len(task.columns))}
     kept = [i for i in sorted(best) if task.keep and not rows[i][0]["message"]]
     return Outcome(rows, {i: learned.fit(task.quantifiers[i]) for i in kept})
@@ -379,7 +379,7 @@ class SampleSearch(BaseEstimator):
             self.__dict__.update({name: value for name, value in vars(probe).items() if name in REMEMBERED})
         parts = units(task)
         outcomes = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(Watched(run))(task.part(chosen), X_pool) for chosen in parts
+            delayed(WatchedCall(run))(task.part(chosen), X_pool) for chosen in parts
         )
         return self._collect(task, zip(parts, outcomes, strict=True))
 
@@ -416,7 +416,7 @@ class SampleSearch(BaseEstimator):
         for name in REMEMBERED:
             self.__dict__.pop(name, None)
         everything = list(range(len(task.quantifiers)))
-        return self._collect(task, [(everything, judge(task, Learned(task.training, S, {POOL: S_pool})))])
+        return self._collect(task, [(everything, evaluate_all(task, Learned(task.training, S, {POOL: S_pool})))])
 
     def best(self, protocol: str | None = None, measure: Any = None) -> dict[str, Any]:
         """Return the parameters of the smallest mean error.
@@ -681,7 +681,7 @@ def prepare_task(search: SampleSearch, pool: Any, training: Training) -> Task:
         if not isinstance(quantifier, Quantifier):
             raise TypeError(f"quantifier must be a quantifier of ordinalq, for example PACC(), got {quantifier!r}.")
     ordered, _ = encode_labels(training.y, training.classes, every_class=True)
-    battery = Battery.of(check_samples(search.samples, pool, ordered))
+    battery = EvaluationSamples.of(check_samples(search.samples, pool, ordered))
     measures = check_measures(search.measure)
     configurations, quantifiers, classifiers = [], [], []
     for name, grid in grids_of(search.quantifier, search.grid).items():

@@ -20,7 +20,7 @@ from ordinalq.quantifiers.base import Quantifier, check_every_class
 from ordinalq.quantifiers.group_blp import GroupBLP
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import Weights, class_shares, item_counts, worth
+from ordinalq.samples.weights import Weights, class_shares, effective_items, item_counts
 from ordinalq.simplex import clean, existing_differences
 from ordinalq.solvers.barrier import minimize_inside, whiten
 from ordinalq.solvers.objectives import MixtureObjective
@@ -62,7 +62,7 @@ class LabelledRatios:
         total = item_counts(codes, n, weights)
         kept = thinned(codes, MOST_ITEMS)
         self.R, codes, weights = R[kept], codes[kept], None if weights is None else weights.take(kept)
-        self.counts = worth(codes, n, weights)
+        self.counts = effective_items(codes, n, weights)
         share = class_shares(codes, n, weights)
         # The model sees the items as they were before thinning.
         model = self.R * (total[codes] * share / (self.R @ (total / total.sum())))[:, None]
@@ -161,7 +161,7 @@ class Part(NamedTuple):
     """Part of a prior: centre (n,), effective sample size nu, smoothness T, weight."""
 
     centre: Floats
-    worth: float
+    sample_size: float
     smoothness: float = 0.0
     weight: float = 1.0
 
@@ -177,11 +177,11 @@ class Prior:
         """Return the prior by name or centre, see :class:`ordinalq.AdjustedML`."""
         n = len(p_train)
         uniform = Part(np.full(n, 1 / n), n)
-        worth = STRENGTH if strength is None else strength
+        sample_size = STRENGTH if strength is None else strength
         if not isinstance(prior, str):
-            return cls([Part(np.asarray(prior, dtype=np.float64), worth)])
+            return cls([Part(np.asarray(prior, dtype=np.float64), sample_size)])
         smooth = uniform._replace(smoothness=SMOOTH * n * (n + 1) / 1.5)
-        training = Part(p_train, worth)
+        training = Part(p_train, sample_size)
         if prior == "any":
             parts = (uniform, smooth, training)
             return cls([part._replace(weight=weight) for part, weight in zip(parts, WEIGHTS, strict=True)])
@@ -199,7 +199,7 @@ class Prior:
 
     def exponents(self) -> Floats:
         """Return k of each part, (c, n)."""
-        return np.array([np.maximum(part.worth * part.centre, LEAST) for part in self.parts])
+        return np.array([np.maximum(part.sample_size * part.centre, LEAST) for part in self.parts])
 
     def curvatures(self) -> Floats:
         """Return T C'C / 4 of each part, (c, n, n)."""
@@ -210,7 +210,7 @@ class Prior:
         """Return the covariance of the shares under each part, (c, n, n)."""
         found = []
         for part in self.parts:
-            A = multinomial(part.centre) / (part.worth + 1)
+            A = multinomial(part.centre) / (part.sample_size + 1)
             if part.smoothness > 0:
                 C = _bends(len(A))
                 CA = C @ A

@@ -14,7 +14,13 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from ordinalq._utils.validation import Array, Codes, Floats, Mask, check_choice, real_numbers
-from ordinalq.classifiers.cross_fitting import held_out, remember_features, shared_scores, unscored, usable_weights
+from ordinalq.classifiers.cross_fitting import (
+    copy_feature_attributes,
+    held_out,
+    shared_scores,
+    unscored,
+    usable_weights,
+)
 from ordinalq.inference.bootstrap import ClassPools, Tilt, of_items, of_means
 from ordinalq.inference.diagnosis import Diagnosis, diagnose
 from ordinalq.inference.estimates import Estimates
@@ -233,7 +239,7 @@ class Quantifier(BaseEstimator, ABC):
             raise TypeError(f"{type(self).__name__} needs class probabilities, got a classifier with votes only.")
         self.fit_scores(shared.held_out_scores_, y, **how)
         self.classifier_ = shared
-        remember_features(self, classifier)
+        copy_feature_attributes(self, classifier)
         return self
 
     def attach(self, classifier: Any, X: Any) -> None:
@@ -539,7 +545,7 @@ class Quantifier(BaseEstimator, ABC):
         if groups is None:
             raise TypeError("groups must be one value per item, got None. Use predict for all items as one sample.")
         level = None if level is None else check_level(level)
-        return self._for(groups)._estimate(
+        return self._quantifier_for(groups)._estimate(
             X,
             groups,
             level,
@@ -594,7 +600,7 @@ class Quantifier(BaseEstimator, ABC):
             Prevalences with the bounds of their intervals.
         """
         level = check_level(level)
-        return self._for(groups)._estimate(
+        return self._quantifier_for(groups)._estimate(
             X,
             groups,
             level,
@@ -644,7 +650,7 @@ class Quantifier(BaseEstimator, ABC):
         votes = not getattr(getattr(self, "classifier_", None), "gives_posteriors_", True)
         if self.traits.input_kind != "scores" or votes or not has_held_out(self):
             raise TypeError(f"predict_items needs class probabilities, which this {type(self).__name__} does not have.")
-        samples, quantifier = group_samples(groups, len(S)), self._for(groups)
+        samples, quantifier = group_samples(groups, len(S)), self._quantifier_for(groups)
         # The covariance, not the estimate, needs a level.
         found = estimate(quantifier, quantifier.summarize(S, samples, labels=labels, checks=False), LEVEL)
         return item_posteriors(self, S, samples, found)
@@ -680,7 +686,7 @@ class Quantifier(BaseEstimator, ABC):
         """
         S = self.scores(X)
         known = [None] * len(S) if labels is None else labels
-        quantifier = self._for(groups)
+        quantifier = self._quantifier_for(groups)
         summary = quantifier.summarize(S, group_samples(groups, len(S)), labels=known)
         return labels_needed(quantifier, summary, width, quantity, level=level, options=options)
 
@@ -706,7 +712,7 @@ class Quantifier(BaseEstimator, ABC):
         summary = self.summarize(self.scores(X), sample_weight=sample_weight, weight_type=weight_type)
         return diagnose(self, summary)
 
-    def _for(self, groups: Any) -> "Quantifier":
+    def _quantifier_for(self, groups: Any) -> "Quantifier":
         """Return the quantifier that estimates groups, or samples as one."""
         return self if groups is None or isinstance(groups, Samples) else group_quantifier(self, stacklevel=4)
 

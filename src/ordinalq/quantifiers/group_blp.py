@@ -16,11 +16,11 @@ from ordinalq.inference.group_model import (
     TrainingRows,
     bounds,
     learn,
+    model_with_stated_effect,
+    model_without_effect,
     predict,
-    stated,
     stated_covariance,
     uses_logits,
-    weak,
     with_logits,
 )
 from ordinalq.inference.intervals import with_closed_form
@@ -62,7 +62,7 @@ class GroupBLP(Quantifier):
     group_effect : float, default=None
         Without training groups: a stated intraclass correlation of the labels in (0, 1], such as 0.1. Groups then
         differ mostly in their mean class, and their items as if they were of a higher or lower class; see
-        :func:`ordinalq.inference.group_model.stated`. None stands for no effect.
+        :func:`ordinalq.inference.group_model.model_with_stated_effect`. None stands for no effect.
 
     Attributes
     ----------
@@ -117,7 +117,11 @@ class GroupBLP(Quantifier):
             groups[V.parts] = V.groups
             parts = GroupSums.of(self.embed(V.S), V.codes, V.parts, len(self.classes_), weights=V.weights)
             return learn_parts(model, parts, groups)
-        return weak(sums) if self.group_effect is None else stated(sums, self.group_effect)
+        return (
+            model_without_effect(sums)
+            if self.group_effect is None
+            else model_with_stated_effect(sums, self.group_effect)
+        )
 
     def name_groups(self, keys: Keys | None) -> None:
         """Store the column names of the training groups, and hashes of group names."""
@@ -197,7 +201,7 @@ class GroupBLP(Quantifier):
         training = self._training_rows(found[0])
         if plain.all():
             return predict_parts(model, Q, sizes, groups, estimand, values_of(self), training)
-        alone = Parts.alone(self._prediction(model, summary, estimand))
+        alone = Parts.independent(self._prediction(model, summary, estimand))
         if not plain.any():
             return alone
         which, some = np.unique(groups[plain], return_inverse=True)

@@ -10,14 +10,14 @@ from sklearn.base import clone
 
 from ordinalq._utils.validation import Codes, Floats, same_parameters
 from ordinalq.inference.model import HeldOut, Smoothing, Traits
-from ordinalq.inference.tuning import Split, Trial, Tuning, ground, tune, warn_of
+from ordinalq.inference.tuning import Split, Trial, Tuning, tune, tuning_basis, warn_about_choice
 from ordinalq.losses import Loss
 from ordinalq.quantifiers.base import Quantifier, check_every_class
 from ordinalq.regularizers import NoPenalty, Regularizer, Tikhonov
 from ordinalq.representations import Representation
 from ordinalq.samples.samples import OneHot, Samples, class_means
 from ordinalq.samples.summary import Summary
-from ordinalq.samples.weights import handed_on
+from ordinalq.samples.weights import weights_argument
 from ordinalq.simplex import Data, averaged, equal_columns
 from ordinalq.solvers.choose import check_solver, choose
 from ordinalq.solvers.objectives import LinearObjective
@@ -73,10 +73,12 @@ class SmoothedQuantifier(Quantifier):
         if auto is not None:
             codes, weights = held_out.codes, held_out.weights
             pool = np.arange(len(codes)) if pool is None else pool
-            chosen_on = ground(auto, codes, held_out.groups, pool, few=self._solves_slowly).weighted(codes, weights)
+            chosen_on = tuning_basis(auto, codes, held_out.groups, pool, few=self._solves_slowly).weighted(
+                codes, weights
+            )
             trials = self._trials(held_out, chosen_on.splits)
             self.tuning_: Tuning = tune(smoother, trials, self._trial_unit(chosen_on.sample_size), chosen_on.source)
-            warn_of(self.tuning_, self.p_train_, (split.prevalences for split in chosen_on.splits))
+            warn_about_choice(self.tuning_, self.p_train_, (split.prevalences for split in chosen_on.splits))
             self.smoother_ = smoother.with_strength(self.tuning_.value)
         self._set_strength()
 
@@ -138,7 +140,7 @@ class MatrixQuantifier(SmoothedQuantifier):
         return averaged(M.T, sets).T if self.representation_.gives_distances else M
 
     def _fitted_representation(self, representation: Representation, V: HeldOut) -> Representation:
-        return representation.fit(V.S, V.codes, len(self.classes_), **handed_on(representation.fit, V.weights))
+        return representation.fit(V.S, V.codes, len(self.classes_), **weights_argument(representation.fit, V.weights))
 
     def _trials(self, held_out: HeldOut, splits: list[Split]) -> Iterator[Trial]:
         """Yield samples of held-out items, each split with a separate M."""

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ordinalq._utils.parallel import Watched
+from ordinalq._utils.parallel import WatchedCall
 from ordinalq._utils.validation import Codes, Floats, Mask, check_choice, check_real
 from ordinalq.classifiers.cross_fitting import fit_weighted, held_out, last_step, usable_weights
 from ordinalq.inference.model import HeldOut, Traits
@@ -154,7 +154,7 @@ class OQT(_TreeQuantifier):
     def _grow(self, X: Any, codes: Codes, weights: Weights | None) -> None:
         model, w = _binary_classifier(self.classifier, weights)
         self.models_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(Watched(_fit_side))(model, X, codes > j, w) for j in range(len(self.classes_) - 1)
+            delayed(WatchedCall(_fit_side))(model, X, codes > j, w) for j in range(len(self.classes_) - 1)
         )
         if not all(_gives_posteriors(model) for model in self.models_):
             raise TypeError(
@@ -253,7 +253,7 @@ class ARC(_TreeQuantifier):
             inner = [(low, high, tree) for low, high, tree in level if not isinstance(tree, int)]
             members = [np.flatnonzero((codes >= low) & (codes <= high)) for low, high, _ in inner]
             fitted = Parallel(n_jobs=self.n_jobs)(
-                delayed(Watched(_fit_side))(
+                delayed(WatchedCall(_fit_side))(
                     model, _safe_indexing(X, items), codes[items] > tree[0], None if w is None else w[items]
                 )
                 for (_, _, tree), items in zip(inner, members, strict=True)

@@ -510,7 +510,7 @@ NAMES = {
 }
 
 
-class Asked(NamedTuple):
+class ColumnRequest(NamedTuple):
     """Column of groups, its period and the format of its dates.
 
     The period is None if none is requested. The format "" is the usual one.
@@ -521,7 +521,7 @@ class Asked(NamedTuple):
     style: str
 
 
-def with_period(by: str) -> Asked:
+def with_period(by: str) -> ColumnRequest:
     """Return a column and the period that is asked for, if any.
 
     Parameters
@@ -531,7 +531,7 @@ def with_period(by: str) -> Asked:
 
     Returns
     -------
-    asked : Asked
+    asked : ColumnRequest
         Column, period or None, and format.
 
     Examples
@@ -540,7 +540,7 @@ def with_period(by: str) -> Asked:
     [('date', 'month', ''), ('date', 'day', '%m/%d/%Y'), ('date', None, ''), ('a:b', None, '')]
     """
     found = ASKED.fullmatch(by)
-    return Asked(by, None, "") if found is None else Asked(found[1], found[2], found[3] or "")
+    return ColumnRequest(by, None, "") if found is None else ColumnRequest(found[1], found[2], found[3] or "")
 
 
 def numbered(names: Sequence[str]) -> tuple[str, Counts] | None:

@@ -300,7 +300,7 @@ class Summary:
             raise ValueError("parts must hold at least one summary, got none.")
         if len(parts) == 1:
             return parts[0]
-        keys, positions = _united(parts)
+        keys, positions = _merged_keys(parts)
         exponent = max((part.exponent for part in parts if len(part)), default=0)
         parts = [part.in_unit(exponent) for part in parts]
         n_items = np.zeros(len(parts[0]) if keys is None else len(keys), dtype=np.int64)
@@ -489,21 +489,21 @@ def blocks(n_items: Counts, *, of_items: bool, groups: Codes | None = None) -> l
     return found
 
 
-def gathered(parts: Iterable[Summary]) -> Summary:
-    """Return the summary of an iterable of chunks of any number.
+def merge_all(parts: Iterable[Summary]) -> Summary:
+    """Merge the summaries of any number of chunks into one.
 
-    See :func:`spilled`.
+    See :func:`spill_to_disk`.
     """
     waiting: list[Summary] = []
     for part in parts:
         waiting.append(part)
         if len(waiting) == WAITING:
-            waiting = [spilled(Summary.merged(waiting))]
+            waiting = [spill_to_disk(Summary.merged(waiting))]
     return Summary.merged(waiting)
 
 
-def spilled(summary: Summary) -> Summary:
-    """Return a summary with scores in a temporary file if there are millions.
+def spill_to_disk(summary: Summary) -> Summary:
+    """Move the scores of a summary to a temporary file if there are millions.
 
     The file contains the scores sample by sample.
     """
@@ -567,7 +567,7 @@ def _values(samples: Samples) -> Floats:
     return np.ones(len(samples.items)) if samples.weights is None else samples.weights.values
 
 
-def _united(parts: Sequence[Summary]) -> tuple[Keys | None, list[Index]]:
+def _merged_keys(parts: Sequence[Summary]) -> tuple[Keys | None, list[Index]]:
     """Return the keys of all parts and the rows of each part's samples among them."""
     keys = [part.keys for part in parts if part.keys is not None]
     if len(keys) == len(parts):

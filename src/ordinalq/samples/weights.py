@@ -137,7 +137,7 @@ def item_counts(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
     return np.bincount(codes, weights=None if weights is None else weights.values, minlength=n).astype(np.float64)
 
 
-def worth(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
+def effective_items(codes: Codes, n: int, weights: Weights | None = None) -> Floats:
     """Return the effective number of items with each code 0..n-1, shape (n,).
 
     Without weights it is the number of items.
@@ -180,7 +180,7 @@ def class_shares(codes: Codes, n: int, weights: Weights | None = None) -> Floats
     return np.asarray(own / item_counts(codes, n, weights)[codes])
 
 
-def handed_on(function: Callable[..., Any], weights: Weights | None) -> dict[str, Weights]:
+def weights_argument(function: Callable[..., Any], weights: Weights | None) -> dict[str, Weights]:
     """Return weights as an argument of a method's function.
 
     The result is empty if `weights` is None. TypeError is raised for a custom function without the parameter.

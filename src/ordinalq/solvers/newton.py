@@ -88,7 +88,7 @@ def along_face(H: Floats, P: Floats, G: Floats) -> Floats:
     return np.asarray(H + size * (1e2 * MIN_CURVATURE * np.eye(n) + np.eye(n) - inside))
 
 
-def bent_upwards(H: Floats) -> Floats:
+def make_convex(H: Floats) -> Floats:
     """Return H (B, n, n) with absolute curvatures, and a small lower limit."""
     curvature, axes = np.linalg.eigh(H)
     size = np.abs(curvature)
@@ -483,7 +483,7 @@ class _Run:
             return H
         face = along_face(at.hessian[bad], self.P[open_[bad]], at.gradient[bad])
         bent = ~positive_definite(face)
-        face[bent] = bent_upwards(face[bent])
+        face[bent] = make_convex(face[bent])
         H[bad] = face
         bad &= self._is(open_, State.CAREFUL)
         above = self.objective.majorizer(self.P[open_[bad]], open_[bad]) if bad.any() else None

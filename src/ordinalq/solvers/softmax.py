@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from ordinalq._utils.validation import Floats, Index, Mask, check_integer, check_real
 from ordinalq.simplex import Derivatives, softmax, softmax_derivatives
-from ordinalq.solvers.newton import bent_upwards
+from ordinalq.solvers.newton import make_convex
 from ordinalq.solvers.objectives import Objective
 from ordinalq.solvers.solution import Solution, kkt_residual
 
@@ -84,7 +84,7 @@ def _minimize(objective: Objective, max_iter: int, tol: float) -> Solution:
 
 def _step(objective: Objective, L: Floats, open_: Index, at: Derivatives) -> Mask:
     """Move the latents L of the samples `open_` (b,); return which moved."""
-    D = -np.linalg.solve(bent_upwards(at.hessian), at.gradient[:, :, None])[:, :, 0]
+    D = -np.linalg.solve(make_convex(at.hessian), at.gradient[:, :, None])[:, :, 0]
     D *= LONGEST / np.maximum(np.abs(D).max(axis=1, keepdims=True), LONGEST)
     slope = (at.gradient * D).sum(axis=1)
     allowed = NOISE * (np.abs(at.value) + objective.scale[open_])

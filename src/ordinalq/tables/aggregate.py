@@ -17,13 +17,13 @@ import numpy as np
 import pandas as pd
 
 from ordinalq._utils.parallel import in_order
-from ordinalq._utils.progress import along
+from ordinalq._utils.progress import iterate_parts
 from ordinalq._utils.validation import Counts, check_integer, check_random_state
 from ordinalq.io import columns as cells
 from ordinalq.io.files import Block, Wanted
 from ordinalq.io.table import Table, TableFile
 from ordinalq.io.writing import replacing, write_bytes
-from ordinalq.samples.summary import Summary, gathered
+from ordinalq.samples.summary import Summary, merge_all
 from ordinalq.tables.grouping import By, Grouping, known_labels
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.model import needed_columns, scores_of
@@ -45,8 +45,8 @@ class Chunk(NamedTuple):
         return int(self.summary.n_items.sum())
 
 
-def together(parts: Sequence[Chunk]) -> Chunk:
-    """Return what some rows give from what parts of them give."""
+def merge_chunks(parts: Sequence[Chunk]) -> Chunk:
+    """Merge chunks into one."""
     strings = tuple(map(any, zip(*(part.strings for part in parts), strict=True)))
     return Chunk(
         Summary.merged([part.summary for part in parts]), strings, frozenset().union(*(part.seen for part in parts))
@@ -111,7 +111,7 @@ class Reading:
 
     def chunk(self, file: TableFile, block: Block) -> Chunk:
         """Return what a block of rows gives."""
-        return together([self.part(frame) for frame, _ in file.frames(block, self.wanted)])
+        return merge_chunks([self.part(frame) for frame, _ in file.frames(block, self.wanted)])
 
 
 def _empty(summary: Summary) -> Summary:
@@ -121,7 +121,7 @@ def _empty(summary: Summary) -> Summary:
     return Summary(summary.n_items[:0], totals, (), summary.keys[np.arange(0)])
 
 
-class Finished:
+class FinishedBlocks:
     """Folder of the chunks of finished blocks under a hash of their inputs.
 
     The inputs are the rows and the `identity`: the model, the columns of groups, and the options for reading files.
@@ -157,8 +157,8 @@ class Finished:
         about = {"sha256": digest, "strings": chunk.strings, "seen": sorted(chunk.seen)}
         write_bytes(self.folder / f"{key}.json", json.dumps(about).encode())
 
-    def forget(self) -> None:
-        """Remove all that is kept, and the folder if nothing else is in it."""
+    def delete(self) -> None:
+        """Delete the stored chunks, and the folder if it is then empty."""
         for path in self.folder.iterdir():
             if KEPT.fullmatch(path.name):
                 path.unlink()
@@ -166,7 +166,7 @@ class Finished:
             self.folder.rmdir()
 
 
-def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Finished | None = None) -> Summary:
+def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: FinishedBlocks | None = None) -> Summary:
     """Return the summary of a table of any size.
 
     The table is read by `n_jobs` processes. The keys are as read. Chunks of an earlier run in `finished` are used, and
@@ -179,17 +179,17 @@ def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Fi
         blocks = file.blocks(reading.wanted)
         calls = ((part, block if n_jobs == 1 else part.light(block), finished) for part, block in blocks)
         chunks = in_order(_chunk, reading, calls, n_jobs)
-        for chunk in along("reading the table", chunks, file.n_bytes):
-            reading.groups.saw(chunk.strings)
+        for chunk in iterate_parts("reading the table", chunks, file.n_bytes):
+            reading.groups.record_strings(chunk.strings)
             seen.update(chunk.seen)
             yield chunk.summary
 
-    summary = gathered(summaries())
+    summary = merge_all(summaries())
     file.check_seen(reading.wanted, seen)
     return summary
 
 
-def _chunk(reading: Reading, file: TableFile, block: Block, finished: Finished | None) -> tuple[Chunk, int]:
+def _chunk(reading: Reading, file: TableFile, block: Block, finished: FinishedBlocks | None) -> tuple[Chunk, int]:
     """Return the chunk of a block of rows, and the bytes of the table read so far.
 
     The chunk is computed, or loaded from an earlier run.
@@ -220,7 +220,7 @@ def some_rows(
     """
     max_items = check_integer("max_items", max_items, minimum=1)
     groups = Grouping(strata, file.format)
-    counts = gathered(_counted(groups, frame) for frame in file.chunks(groups.names, native=groups.native))
+    counts = merge_all(_counted(groups, frame) for frame in file.chunks(groups.names, native=groups.native))
     assert counts.keys is not None
     quota = shares(counts.n_items, max_items)
     n_rows, n_chosen = int(counts.n_items.sum()), int(quota.sum())

@@ -23,7 +23,7 @@ from ordinalq.inference.drift import Drift
 from ordinalq.inference.estimates import check_names, concatenate
 from ordinalq.inference.nested import groups_of_parts
 from ordinalq.inference.options import IntervalOptions, check_level
-from ordinalq.inference.predict import estimate_block, is_wanted, settle
+from ordinalq.inference.predict import estimate_block, is_wanted, resolve_drift
 from ordinalq.io.columns import require_columns
 from ordinalq.io.files import Block
 from ordinalq.io.table import Table, TableFile
@@ -32,7 +32,7 @@ from ordinalq.quantifiers.catalog import catalog
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.summary import Summary, blocks
 from ordinalq.solvers.solution import warn_of_failed
-from ordinalq.tables.aggregate import Chunk, Reading, together
+from ordinalq.tables.aggregate import Chunk, Reading, merge_chunks
 from ordinalq.tables.grouping import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier, model_for
 from ordinalq.version import __version__
@@ -193,7 +193,7 @@ def scored_block(task: Task, file: TableFile, block: Block | None) -> Chunk | No
     """
     these = [block] if block is not None else file.blocks(task.reading.wanted)
     parts = [task.reading.chunk(file, one) for one in these]
-    return together(parts) if parts else None
+    return merge_chunks(parts) if parts else None
 
 
 def facts(chunk: Chunk) -> Chunk:
@@ -211,12 +211,12 @@ def layout(task: Task, known: Sequence[Chunk], file: Table | None = None, max_it
     """
     if not known:
         raise ValueError("the table has no rows.")
-    whole = together(known)
+    whole = merge_chunks(known)
     assert whole.summary.keys is not None
     keys, n_items = whole.summary.keys, whole.summary.n_items
     if file is not None:
         file.check_seen(task.reading.wanted, whole.seen)
-        task.reading.groups.saw(whole.strings)
+        task.reading.groups.record_strings(whole.strings)
         order = task.reading.groups.order(keys)[0]
         keys, n_items = keys[order], n_items[order]
     of_items = not task.quantifier.traits.uses_sample_means
@@ -247,7 +247,7 @@ def takes_two_passes(task: Task) -> bool:
 def with_drift(task: Task, sums: Sequence[Any]) -> Drift | None:
     """Return the common offset of all groups from the sums that blocks collect."""
     found = [one for one in sums if one is not None]
-    return settle(task.quantifier, reduce(lambda a, b: a.merge(b), found), task.drift) if found else None
+    return resolve_drift(task.quantifier, reduce(lambda a, b: a.merge(b), found), task.drift) if found else None
 
 
 def finished(task: Task, number: int, summary: Summary, drift: Drift | None = None) -> tuple[Any, int]:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from ordinalq._utils.progress import each, tell
-from ordinalq._utils.text import listed
+from ordinalq._utils.progress import iterate_steps, report_step
+from ordinalq._utils.text import join_names
 from ordinalq._utils.validation import Array, Codes, Floats, Index, check_choice, check_integer
 from ordinalq.inference.bounds import mean_class
 from ordinalq.inference.estimates import Estimates
@@ -48,7 +48,7 @@ UNCERTAIN = "not shown to be better"
 ROUNDING = 1e-9
 
 
-def judged(estimates: Mapping[str, Floats], samples: Samples, values: Floats) -> pd.DataFrame:
+def error_table(estimates: Mapping[str, Floats], samples: Samples, values: Floats) -> pd.DataFrame:
     """Return means and standard deviations of the errors of several estimates.
 
     Estimates have shape (B, n). There is one row for each. The mean class is computed over `values` (n,), the values of
@@ -63,16 +63,16 @@ def judged(estimates: Mapping[str, Floats], samples: Samples, values: Floats) ->
     return pd.DataFrame(rows)
 
 
-def judged_groups(estimates: Mapping[str, Floats], samples: Samples, found: Estimates) -> pd.DataFrame:
+def group_error_table(estimates: Mapping[str, Floats], samples: Samples, found: Estimates) -> pd.DataFrame:
     """Return the errors of several estimates of groups, and a verdict.
 
     The first estimate is that of the model, with intervals.
     """
     values = found.scale.numbers
-    table = judged(estimates, samples, values)
+    table = error_table(estimates, samples, values)
     for measure in ("nmd", "mean_class"):
-        each = [sample_errors(P, samples, measure, values) for P in estimates.values()]
-        table[f"{measure}_by_items"] = [np.average(e, weights=samples.sizes) for e in each]
+        by_estimate = [sample_errors(P, samples, measure, values) for P in estimates.values()]
+        table[f"{measure}_by_items"] = [np.average(e, weights=samples.sizes) for e in by_estimate]
     table.loc[0, ["covered", "mean_class_covered", "width"]] = _covered(found, samples)
     model, *others = estimates
     e = {name: sample_errors(P, samples, "nmd", values) for name, P in estimates.items()}
@@ -142,7 +142,7 @@ def verdict(compared: Sequence[Mapping[str, Any]], n_groups: int) -> str:
         word: [WORDS.get(one["other"], one["other"]) for one in compared if one["said"] == word]
         for word in ("better", UNCERTAIN, "no better", "worse")
     }
-    parts = [f"{word} than {listed(names)}" for word, names in by_word.items() if names]
+    parts = [f"{word} than {join_names(names)}" for word, names in by_word.items() if names]
     word = ", but " if by_word["better"] else ", and "
     joined = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}{word}{parts[-1]}"
     few = f" Its error is smaller, but {n_groups:,} groups are too few." if by_word[UNCERTAIN] else ""
@@ -175,11 +175,11 @@ def evaluate_table(
     quantifier = fitted_quantifier(model)
     S, samples = scored_samples(model, file, protocol, by=by, random_state=random_state, **how)
     if by is None:
-        table = judged(_estimates(quantifier, S, samples), samples, values_of(quantifier))
+        table = error_table(_estimates(quantifier, S, samples), samples, values_of(quantifier))
     else:
         summary = quantifier.summarize(S, samples)
         found = estimate(quantifier, summary, level, IntervalOptions(random_state=random_state))
-        table = judged_groups(_estimates(quantifier, S, samples, found.prevalences), samples, found)
+        table = group_error_table(_estimates(quantifier, S, samples, found.prevalences), samples, found)
     table.attrs |= {"n_samples": len(samples), "n_items": len(S)}
     return table
 
@@ -204,7 +204,7 @@ def compare_table(
     V = quantifier.held_out_
     S, samples = scored_samples(model, file, protocol, **how)
     found = {type(fitted_model(quantifier)).__name__: quantifier.predict_scores(S, samples)}
-    for name, method in each("method", list(others.items())):
+    for name, method in iterate_steps("method", list(others.items())):
         if name not in found:
             method.fit_scores(V.S, V.codes, classes=np.arange(len(quantifier.classes_)))
             found[name] = method.predict_scores(S, samples)
@@ -246,16 +246,16 @@ def scored_samples(
     check_by(names_of(by), target)
     kind, _, argument = protocol.partition(":")
     check_choice("protocol", kind, ("app", "app-oq", "npp"))
-    tell("", 0, 10, 3)
+    report_step("", 0, 10, 3)
     frame, classes, codes = _labelled(model, file, target, names_of(by), skip_unlabelled)
     if by is None:
         samples = _drawn(kind, argument, codes, classes, n_samples, sample_size, random_state)
     else:
         samples = Grouping(by, file.format).samples(frame, codes, np.arange(len(classes)))
     _warn_of_training_items(fitted_quantifier(model), codes, file.name)
-    tell("scores of the rows", 3, 10, 4)
+    report_step("scores of the rows", 3, 10, 4)
     S = scores_of(model, frame)
-    tell("estimates", 7, 10, 3)
+    report_step("estimates", 7, 10, 3)
     return S, samples
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ordinalq._utils.progress import tell
+from ordinalq._utils.progress import report_step
 from ordinalq._utils.validation import check_choice
 from ordinalq.classifiers.cross_fitting import CrossFitted
 from ordinalq.classifiers.registry import NEWTON, scoring_classifier
@@ -104,14 +104,14 @@ def fit_table(
     others = [target, *names_of(by), *filter(None, [weight])]
     file.require([*asked, *categories, *(dates or ()), *others])
     columns = list(dict.fromkeys([*asked, *others])) if asked else None
-    tell("", 0, 10)
+    report_step("", 0, 10)
     if max_items is None:
         frame = file.read(columns)
     else:
         frame = some_rows(file, columns, target if by is None else by, max_items, random_state)
     how: dict[str, Any] = {"sample_weight": weight, "weight_type": weight_type, "skip_unlabelled": skip_unlabelled}
     how["tidy_groups"] = tidy_groups
-    tell("", 1, 10, 9)
+    report_step("", 1, 10, 9)
     model.fit(frame, target, by=by, classes=classes, class_values=class_values, **how)
-    tell("", 10, 10)
+    report_step("", 10, 10)
     return model

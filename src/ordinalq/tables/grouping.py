@@ -23,7 +23,7 @@ from ordinalq.io.columns import (
     is_words,
     place,
     short,
-    where,
+    source_name,
 )
 from ordinalq.samples.keys import PERIODS, UNNAMED, Column, Keys, with_period
 from ordinalq.samples.labels import MAX_LABELS, check_label_count
@@ -81,7 +81,7 @@ class GroupColumn:
         longest = max((len(word) for word in known if word is not None), default=0)
         if longest > MAX_NAME:
             raise ValueError(
-                f"{where(frame)}: expected names of groups in column {self.name!r}, got one of {longest:,} "
+                f"{source_name(frame)}: expected names of groups in column {self.name!r}, got one of {longest:,} "
                 "characters; is it the right column?"
             )
         # Words that were different may be equal without spaces, and so may whole numbers as programs write them.
@@ -128,7 +128,7 @@ class Grouping:
         """Return for each column whether it has strings in some rows of a chunk."""
         return tuple(column.strings(frame) for column in self.columns)
 
-    def saw(self, strings: Sequence[bool]) -> None:
+    def record_strings(self, strings: Sequence[bool]) -> None:
         """Take note of the strings that a chunk had."""
         for column, had in zip(self.columns, strings, strict=True):
             column.has_strings |= had
@@ -184,7 +184,7 @@ def spellings(keys: Keys, n_items: Any) -> Index:
     return np.array([largest[name] for name in folded], dtype=np.intp)
 
 
-def tidied(keys: Keys, n_items: Any, tidy_groups: bool) -> tuple[Index, Index]:
+def merge_spellings(keys: Keys, n_items: Any, tidy_groups: bool) -> tuple[Index, Index]:
     """Return the new number of each group (B,), and the kept old numbers.
 
     Groups whose names differ only in case and blanks are merged into the largest of them. Without `tidy_groups` every
@@ -208,13 +208,13 @@ def tidied(keys: Keys, n_items: Any, tidy_groups: bool) -> tuple[Index, Index]:
     return all_groups, all_groups
 
 
-def tidied_summary(summary: Summary, tidy_groups: bool) -> Summary:
-    """Return the summary of merged groups, see :func:`tidied`.
+def merge_groups_by_spelling(summary: Summary, tidy_groups: bool) -> Summary:
+    """Return the summary of merged groups, see :func:`merge_spellings`.
 
     They have the name of the largest of them.
     """
     assert summary.keys is not None
-    rows, kept = tidied(summary.keys, summary.n_items, tidy_groups)
+    rows, kept = merge_spellings(summary.keys, summary.n_items, tidy_groups)
     return summary if len(kept) == len(rows) else summary.regrouped(rows, summary.keys[kept])
 
 
@@ -304,7 +304,7 @@ def labelled_rows(
     absent = {None, "", *MISSING_WORDS} - set(as_words(classes or ()))
     missing = np.array([word in absent for word in words])
     if missing.all():
-        raise ValueError(f"{where(frame)}: column {target!r} has no labels at all.")
+        raise ValueError(f"{source_name(frame)}: column {target!r} has no labels at all.")
     if missing.any() and not skip_unlabelled:
         at = int(missing.argmax())
         got = repr(words[at]) if words[at] else "nothing"
@@ -318,7 +318,7 @@ def labelled_rows(
     kept = np.array([word for word in words if word not in absent], dtype=object)
     if classes is None and len(distinct := set(kept.tolist())) <= MAX_LABELS:
         classes = known_order(distinct)
-        _question_strange_labels(rows, target, kept, classes)
+        _check_unusual_labels(rows, target, kept, classes)
     y = _label_values(rows, target, classes, kept)
     if classes is not None:
         known = set(parsed_classes(classes, y).tolist())
@@ -332,7 +332,7 @@ def labelled_rows(
     return rows, y, int(missing.sum()), classes
 
 
-def _question_strange_labels(rows: pd.DataFrame, target: str, words: Array, order: Sequence[str] | None) -> None:
+def _check_unusual_labels(rows: pd.DataFrame, target: str, words: Array, order: Sequence[str] | None) -> None:
     """Raise ValueError if a rare label does not fit the scale of the others.
 
     Such a label occurs in very few rows.
@@ -405,7 +405,7 @@ def _label_values(rows: pd.DataFrame, target: str, classes: Sequence[Any] | None
         y: Array = numbers.astype(np.int64) if (numbers == np.round(numbers)).all() else numbers
         if classes is None:
             advice = f"make at most {MAX_LABELS} classes of it first"
-            check_label_count(f"{where(rows)}: column {target!r}", len(np.unique(y)), advice)
+            check_label_count(f"{source_name(rows)}: column {target!r}", len(np.unique(y)), advice)
         return y
     if classes is None and (~unreadable).mean() > MOSTLY:
         at = int(unreadable.argmax())
@@ -416,7 +416,7 @@ def _label_values(rows: pd.DataFrame, target: str, classes: Sequence[Any] | None
     if classes is None:
         some = ", ".join(word[:40] for word in sorted(set(words.tolist()))[:5])
         raise ValueError(
-            f"{where(rows)}: column {target!r} has labels without an order ({some}): "
+            f"{source_name(rows)}: column {target!r} has labels without an order ({some}): "
             "give all of them in ascending order, classes=[...]."
         )
     return words.astype(str)

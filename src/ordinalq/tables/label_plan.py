@@ -8,7 +8,7 @@ import pandas as pd
 from ordinalq._utils.validation import Index, Mask, check_integer, check_random_state
 from ordinalq.inference.label_plan import LabelsNeeded, SpreadLabels, drawn_items, labels_needed, spread_labels
 from ordinalq.inference.options import IntervalOptions
-from ordinalq.io.columns import as_words, is_missing, where
+from ordinalq.io.columns import as_words, is_missing, source_name
 from ordinalq.io.table import Table
 from ordinalq.samples.keys import Keys
 from ordinalq.tables.aggregate import Reading, read_summary
@@ -138,7 +138,7 @@ def _rows(file: Table, chosen: Mask, target: str | None) -> pd.DataFrame:
     kept, names, start = [], [], 0
     for frame in file.chunks():
         kept.append(frame[chosen[start : start + len(frame)]])
-        names += [where(frame)] * len(kept[-1])
+        names += [source_name(frame)] * len(kept[-1])
         start += len(frame)
     rows = pd.concat(kept)
     if target is not None and target not in rows.columns:

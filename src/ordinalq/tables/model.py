@@ -20,7 +20,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from ordinalq._utils.progress import tell
+from ordinalq._utils.progress import report_step
 from ordinalq._utils.text import percent
 from ordinalq._utils.validation import Codes, Floats, Index
 from ordinalq.classifiers.cross_fitting import CrossFitted, default_classifier, make_folds
@@ -30,7 +30,16 @@ from ordinalq.inference.label_plan import LabelsNeeded, labels_needed
 from ordinalq.inference.options import IntervalOptions, check_level
 from ordinalq.inference.predict import estimate
 from ordinalq.io import columns as cells
-from ordinalq.io.columns import UNNAMED, as_pandas, check_kind, column_kinds, require_columns, some, typed, where
+from ordinalq.io.columns import (
+    UNNAMED,
+    as_pandas,
+    check_kind,
+    column_kinds,
+    first_words,
+    require_columns,
+    source_name,
+    typed,
+)
 from ordinalq.io.encoder import names_array, table_encoder, with_name_arrays
 from ordinalq.quantifiers.auto import AutoQuantifier
 from ordinalq.quantifiers.base import Quantifier
@@ -45,14 +54,14 @@ from ordinalq.tables.grouping import (
     check_by,
     known_labels,
     labelled_rows,
+    merge_groups_by_spelling,
+    merge_spellings,
     names_of,
     parsed_classes,
-    tidied,
-    tidied_summary,
 )
 from ordinalq.tables.inner import model_for
 from ordinalq.tables.model_file import save_model
-from ordinalq.tables.predictors import likely_groups, others_help, unused_reason
+from ordinalq.tables.predictors import likely_groups, other_columns_help, unused_reason
 from ordinalq.tables.scales import known_order
 
 # Numbers from the columns of a table: columns by their kinds, then an encoder of all of them.
@@ -98,8 +107,8 @@ class TypedColumns(TransformerMixin, BaseEstimator):
             words = frame[name].dropna()
             if len(words) and not words.isin(known).any():
                 warnings.warn(
-                    f"no value of column {name!r} was seen in training: there {some(known)}, here "
-                    f"{some(words.unique())}; are they written in the same way?",
+                    f"no value of column {name!r} was seen in training: there {first_words(known)}, here "
+                    f"{first_words(words.unique())}; are they written in the same way?",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -433,13 +442,13 @@ def _accuracy(model: Any, X: Any, codes: Codes, taught: Codes, judged: Codes) ->
     return float((np.asarray(fitted.predict(_safe_indexing(X, judged))) == codes[judged]).mean())
 
 
-def absent(classes: Sequence[Any]) -> list[str]:
+def missing_labels(classes: Sequence[Any]) -> list[str]:
     """Return integers that are missing in a scale of labels.
 
     They are missing between one and the first label, or between labels.
 
-    >>> absent([3, 4, 5]), absent([1, 2, 4]), absent([0, 1, 2]), absent([10, 20]), absent(["a", "b"])
-    (['1', '2'], ['3'], [], [], [])
+    >>> [missing_labels(labels) for labels in ([3, 4, 5], [1, 2, 4], [0, 1, 2], [10, 20], ["a", "b"])]
+    [['1', '2'], ['3'], [], [], []]
     """
     try:
         numbers = np.array([float(label) for label in classes])
@@ -476,7 +485,7 @@ def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -
         if found["rare"]:
             few = ", ".join(f"{name} ({count})" for name, count in found["rare"].items())
             said.append(("rare", f"fewer than {RARE} items of {few}: label more of these first"))
-    if missing := absent(classes):
+    if missing := missing_labels(classes):
         them = "it" if len(missing) == 1 else "these"
         gone = f"no item is labelled {' or '.join(missing)}: shares of {them} cannot be estimated"
         said.append(("absent", f"{gone}; label some if there are any"))
@@ -612,9 +621,9 @@ class TableModel(BaseEstimator):
             raise TypeError(f"target must be the name of a column, got {type(target).__name__}. Pass target='stars'.")
         asked = self.asked_columns(target)
         frame = as_pandas(frame)
-        require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], where(frame))
+        require_columns(frame.columns, [*asked, *self.categories, *(self.dates or ()), target], source_name(frame))
         check_by(names_of(by), target)
-        require_columns(frame.columns, names_of(by), where(frame))
+        require_columns(frame.columns, names_of(by), source_name(frame))
         columns, self.unused_ = asked, {}
         if not asked:
             roles = {target: "the target", **dict.fromkeys(names_of(by), "the group")}
@@ -631,11 +640,11 @@ class TableModel(BaseEstimator):
         quantifier: Quantifier = clone(AutoQuantifier() if self.quantifier is None else self.quantifier, safe=False)
         if not isinstance(quantifier, Quantifier):
             raise TypeError(f"quantifier must be a quantifier, such as OPACC(), got {type(quantifier).__name__}.")
-        _check_kinds(kinds, target, quantifier, where(frame))
+        _check_kinds(kinds, target, quantifier, source_name(frame))
         keys = groups = None
         if by is not None:
             keys, codes = Keys.of(Grouping(by).values(rows))
-            place, kept_keys = tidied(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)
+            place, kept_keys = merge_spellings(keys, np.bincount(codes, minlength=len(keys)), tidy_groups)
             groups, keys = place[codes], keys[kept_keys]
         if not asked:
             kinds = self._without_useless(rows, kinds, y, classes, groups)
@@ -645,10 +654,10 @@ class TableModel(BaseEstimator):
         self.n_empty_, self.n_duplicates_ = _count_texts(table, kinds, y)
         with_characters = getattr(quantifier, "budget", None) == "best"
         self.encoder_ = unfitted_encoder(table, kinds, with_characters=with_characters)
-        tell("numbers of the columns", 0, 20, 3)
-        X = _encoded(self.encoder_, table, kinds, where(frame))
+        report_step("numbers of the columns", 0, 20, 3)
+        X = _encoded(self.encoder_, table, kinds, source_name(frame))
         self.encoder_ = with_name_arrays(self.encoder_)
-        tell("", 3, 20, 14)
+        report_step("", 3, 20, 14)
         weighted: dict[str, Any] = {} if w is None else {"sample_weight": w, "weight_type": weight_type}
         # By their names: missing values are a group, too.
         by_name = None
@@ -660,9 +669,9 @@ class TableModel(BaseEstimator):
         self.target_ = target
         self.n_items_ = len(y)
         self.n_groups_ = None if groups is None else len(np.unique(groups))
-        tell("how good it is", 17, 20, 3)
+        report_step("how good it is", 17, 20, 3)
         self.quality_ = quality(self.quantifier_, X, encode_labels(y, self.classes_)[1], groups)
-        tell("", 20, 20)
+        report_step("", 20, 20)
         return self
 
     def asked_columns(self, target: str) -> list[str]:
@@ -711,7 +720,7 @@ class TableModel(BaseEstimator):
         if not texts or not others:
             return kinds
         codes = encode_labels(y, parsed_classes(classes, y))[1]
-        if others_help(rows, kinds, codes, groups):
+        if other_columns_help(rows, kinds, codes, groups):
             return kinds
         self.unused_ |= dict.fromkeys(others, "does not lower the held-out error of the text")
         return {name: kind for name, kind in kinds.items() if name not in others}
@@ -831,7 +840,7 @@ class TableModel(BaseEstimator):
         model = model_for(self, by)
         summary = _summary(model, frame, by, labels, sample_weight, weight_type, label_inclusion)
         if summary.keys is not None:
-            summary = tidied_summary(summary, tidy_groups)
+            summary = merge_groups_by_spelling(summary, tidy_groups)
         found = estimate(model.fitted(), summary, level, options, drift)
         return replace(found, polars=is_polars(frame) or is_polars(by))
 

@@ -280,33 +280,39 @@ STRANGE_SCALARS = ("numpy.void", "numpy.object_", "numpy.record")
 UNCHECKED = tuple(f"sklearn.svm._classes.{name}" for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"))
 
 
-class Refused(ValueError):
-    """A model file that no honest program has written."""
+class InvalidModelError(ValueError):
+    """A model file that failed validation."""
 
 
 def check_payload(payload: bytes) -> dict[str, Any]:
-    """Return the tree of a payload of skops that is safe to walk; refuse any other."""
+    """Return the validated tree of a skops payload."""
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         members = {member.filename: member for member in archive.infolist()}
         if len(members) != len(archive.infolist()) or SCHEMA not in members:
-            raise Refused("the model in it has no tree, or two members of one name")
+            raise InvalidModelError("the model in it has no tree, or two members of one name")
         size = unpacked_size(archive)
         if size > FREE_BYTES + MAX_RATIO * len(payload):
-            raise Refused(f"the model in it would grow to {size:,} bytes, which no model does; it is not loaded")
+            raise InvalidModelError(
+                f"the model in it would grow to {size:,} bytes, which no model does; it is not loaded"
+            )
         tree = members[SCHEMA]
         if tree.file_size > FREE_SCHEMA + SCHEMA_RATIO * tree.compress_size:
-            raise Refused(f"the tree of the model in it would grow to {tree.file_size:,} bytes; it is not loaded")
+            raise InvalidModelError(
+                f"the tree of the model in it would grow to {tree.file_size:,} bytes; it is not loaded"
+            )
         try:
             schema = json.loads(archive.read(SCHEMA))
         except (ValueError, RecursionError) as error:
-            raise Refused(f"the tree of the model in it cannot be read: {error}") from error
+            raise InvalidModelError(f"the tree of the model in it cannot be read: {error}") from error
         if not isinstance(schema, dict):
-            raise Refused("the model in it has no valid tree")
+            raise InvalidModelError("the model in it has no valid tree")
         arrays = {name: _check_member(archive, member) for name, member in members.items() if name != SCHEMA}
     nodes = _Nodes(arrays)
     nodes.visit(schema)
     if nodes.n_bytes > FREE_BYTES + MAX_RATIO * len(payload):
-        raise Refused(f"the model in it would grow to {nodes.n_bytes:,} bytes, which no model does; it is not loaded")
+        raise InvalidModelError(
+            f"the model in it would grow to {nodes.n_bytes:,} bytes, which no model does; it is not loaded"
+        )
     return schema
 
 
@@ -336,7 +342,7 @@ def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Header:
         try:
             return read_header(stream, member.file_size)
         except ValueError as error:
-            raise Refused(str(error)) from error
+            raise InvalidModelError(str(error)) from error
 
 
 class _Nodes:
@@ -356,43 +362,43 @@ class _Nodes:
     def visit(self, node: Any, depth: int = 0) -> int:
         """Check a node and all below it; return their number."""
         if depth > MAX_DEPTH:
-            raise Refused(f"the tree of the model in it is deeper than {MAX_DEPTH}")
+            raise InvalidModelError(f"the tree of the model in it is deeper than {MAX_DEPTH}")
         if not isinstance(node, dict):
-            raise Refused("the model in it has a node that is not valid")
+            raise InvalidModelError("the model in it has a node that is not valid")
         for name in ("__class__", "__module__", "__loader__"):
             if not isinstance(node.get(name), str):
-                raise Refused(f"a node of the model in it has no {name.strip('_')}")
+                raise InvalidModelError(f"a node of the model in it has no {name.strip('_')}")
         number = node.get("__id__")
         if number is not None and type(number) is not int:
-            raise Refused("the model in it has a node without a valid number")
+            raise InvalidModelError("the model in it has a node without a valid number")
         if number in self._known:
-            return self._again(node, number)
+            return self._check_reference(node, number)
         if number:
             self._known[number] = node
             self._sizes[number] = 0
         self._check_type(node)
         if "file" in node:
             if not isinstance(node["file"], str) or node["file"] not in self.arrays:
-                raise Refused("a part of the model in it is missing")
+                raise InvalidModelError("a part of the model in it is missing")
             self.n_bytes += self.arrays[node["file"]].n_bytes
         size = 1
         for child in children(node):
             size += self.visit(child, depth + 1)
             if size > MAX_NODES:
-                raise Refused(f"the tree of the model in it has more than {MAX_NODES:,} nodes")
+                raise InvalidModelError(f"the tree of the model in it has more than {MAX_NODES:,} nodes")
         if node["__loader__"] == "TreeNode":
             self._check_tree(node)
         if number:
             self._sizes[number] = size
         return size
 
-    def _again(self, node: dict[str, Any], number: int) -> int:
+    def _check_reference(self, node: dict[str, Any], number: int) -> int:
         """Check a node that refers to an earlier one."""
         known = self._known[number]
         if any(known[name] != node[name] for name in ("__class__", "__module__", "__loader__")) or len(node) > 4:
-            raise Refused("two parts of the model in it have the same number")
+            raise InvalidModelError("two parts of the model in it have the same number")
         if not self._sizes[number]:
-            raise Refused("a part of the model in it is inside of itself")
+            raise InvalidModelError("a part of the model in it is inside of itself")
         return self._sizes[number]
 
     def _value(self, node: dict[str, Any]) -> Any:
@@ -406,19 +412,19 @@ class _Nodes:
     def _check_type(node: dict[str, Any]) -> None:
         loader, name = node["__loader__"], f"{node['__module__']}.{node['__class__']}"
         if loader not in LOADERS:
-            raise Refused(f"the model in it has a part that is built by {loader[:60]!r}, which no model has")
+            raise InvalidModelError(f"the model in it has a part that is built by {loader[:60]!r}, which no model has")
         allowed = LOADERS[loader]
         if allowed is not None and name not in allowed:
-            raise Refused(f"the model in it has a {loader} of {name[:80]!r}, which no model has")
+            raise InvalidModelError(f"the model in it has a {loader} of {name[:80]!r}, which no model has")
         if node["__module__"].partition(".")[0] == "ordinalq":
             own = aliases.FUNCTIONS if loader == "FunctionNode" else aliases.ALIASES
             known = node["__module__"] == OWN and node["__class__"] in own
             if not known or loader not in ("FunctionNode", "ObjectNode"):
-                raise Refused(f"the model in it has a part {name[:80]!r}, which ordinalq does not know")
+                raise InvalidModelError(f"the model in it has a part {name[:80]!r}, which ordinalq does not know")
         if loader == "NdArrayNode" and name in STRANGE_SCALARS:
-            raise Refused(f"the model in it has a number of type {name!r}, which no model has")
+            raise InvalidModelError(f"the model in it has a number of type {name!r}, which no model has")
         if name == "sklearn.tree._tree.Tree" and loader != "TreeNode":
-            raise Refused("a decision tree in it is not built like all others")
+            raise InvalidModelError("a decision tree in it is not built like all others")
 
     def _check_tree(self, node: dict[str, Any]) -> None:
         """Check that a decision tree has the stated number of nodes.
@@ -432,10 +438,10 @@ class _Nodes:
             n_features, n_outputs = self._value(features), self._value(outputs)
             n_nodes, depth = self._value(state["node_count"]), self._value(state["max_depth"])
             if any(type(number) is not int for number in (n_features, n_outputs, n_nodes, depth)):
-                raise Refused("a decision tree in it has a size that is not a number")
+                raise InvalidModelError("a decision tree in it has a size that is not a number")
             n_classes, nodes, values = (self._array(part) for part in (classes, state["nodes"], state["values"]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise Refused("a decision tree in it is incomplete") from error
+            raise InvalidModelError("a decision tree in it is incomplete") from error
         fits = (
             n_nodes >= 1
             and n_features >= 1
@@ -447,7 +453,7 @@ class _Nodes:
             and n_classes.shape == (n_outputs,)
         )
         if not fits:
-            raise Refused("a decision tree in it does not have the nodes that it says")
+            raise InvalidModelError("a decision tree in it does not have the nodes that it says")
 
     def _first(self, node: dict[str, Any]) -> dict[str, Any]:
         """Return the node that skops takes for a node."""
@@ -542,7 +548,10 @@ def check_contents(model: Any) -> None:
         seen.add(id(thing))
         parts: Iterable[Any] = ()
         if isinstance(thing, BaseEstimator):
-            n_features, in_ensemble = _check_estimator(thing, n_features, in_ensemble), _hands_on(thing)
+            n_features, in_ensemble = (
+                _check_estimator(thing, n_features, in_ensemble),
+                _passes_items_on_unchecked(thing),
+            )
             parts = vars(thing).values()
         elif isinstance(thing, dict):
             parts = thing.values()
@@ -561,7 +570,7 @@ def check_contents(model: Any) -> None:
         waiting += [(part, n_features, in_ensemble) for part in parts]
 
 
-def _hands_on(estimator: Any) -> bool:
+def _passes_items_on_unchecked(estimator: Any) -> bool:
     """Return whether an estimator passes its items on to others unchecked."""
     # Bagging may give a tree some of the features, and has it look at them.
     return isinstance(estimator, BaseEnsemble) and not isinstance(estimator, BaggingClassifier | BaggingRegressor)
@@ -884,7 +893,7 @@ def payload_of(model: Any) -> bytes:
     payload = _packed(members, zipfile.ZIP_DEFLATED)
     try:
         check_payload(payload)
-    except Refused:
+    except InvalidModelError:
         payload = _packed(members, zipfile.ZIP_STORED)  # so regular that it would look like a bomb
         check_payload(payload)
     return payload
@@ -966,7 +975,7 @@ def _check(payload: bytes, path: Path) -> dict[str, Any]:
     """Return the tree of a payload; refuse one that is not safe to walk."""
     try:
         return check_payload(payload)
-    except Refused as error:
+    except InvalidModelError as error:
         raise ValueError(f"{path}: {plain(str(error))}.") from error
     except Exception as error:  # any error of zipfile and zlib
         raise ValueError(f"{path}: {PAYLOAD} in it is damaged ({plain(str(error))[:200]}).") from error

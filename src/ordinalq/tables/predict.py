@@ -13,7 +13,7 @@ from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.keys import AND, Column, Keys
 from ordinalq.samples.summary import Summary
 from ordinalq.tables.aggregate import Reading, read_summary
-from ordinalq.tables.grouping import WHOLE, By, Grouping, tidied_summary
+from ordinalq.tables.grouping import WHOLE, By, Grouping, merge_groups_by_spelling
 from ordinalq.tables.model import warn_of_weights
 
 # Groups with fewer items for each class are not diagnosed: nearly anything fits them.
@@ -53,7 +53,7 @@ def summarize_table(
     summary = read_summary(Reading(model, groups, labels, **more), file, **how)
     if len(summary) == 0:
         raise ValueError(f"{file.name}: column {weight!r} has no weight above zero.")
-    return tidied_summary(groups.typed(summary), tidy_groups)
+    return merge_groups_by_spelling(groups.typed(summary), tidy_groups)
 
 
 def chosen(summary: Summary, names: Sequence[str]) -> Summary:
@@ -99,18 +99,18 @@ def _found(name: str, labels: Sequence[str], column: str) -> str:
             return found[0]
     if found:
         raise ValueError(
-            f"{len(found):,} of the {len(labels):,} groups of {column!r} contain {name!r}: {_some(found)}. Use a part "
-            "that only one of them has."
+            f"{len(found):,} of the {len(labels):,} groups of {column!r} contain {name!r}: {_quoted_examples(found)}. "
+            "Use a part that only one of them has."
         )
     words = folded.split()
     near = [label for label in labels if any(word in label.casefold() for word in words)] if len(words) > 1 else []
     hint = nearest(name, labels) or (
-        f"; some of its words are in {_some(near)}" if near else f"; there are {_some(labels)}"
+        f"; some of its words are in {_quoted_examples(near)}" if near else f"; there are {_quoted_examples(labels)}"
     )
     raise ValueError(f"none of the {len(labels):,} groups of {column!r} is {name!r}{hint}")
 
 
-def _some(labels: Sequence[str]) -> str:
+def _quoted_examples(labels: Sequence[str]) -> str:
     return first_of([repr(label) for label in labels])
 
 
@@ -121,7 +121,7 @@ class Diagnoses(NamedTuple):
     groups: dict[str, Diagnosis]
 
     @property
-    def judged(self) -> dict[str, bool]:
+    def tested_groups(self) -> dict[str, bool]:
         """Whether the fit of each group that was tested is plausible."""
         verdicts = {name: one.shift_is_plausible for name, one in self.groups.items()}
         return {name: verdict for name, verdict in verdicts.items() if verdict is not None}
@@ -129,7 +129,7 @@ class Diagnoses(NamedTuple):
     @property
     def misfits(self) -> list[str]:
         """Names of the groups that are not a mixture of the known classes."""
-        return [name for name, plausible in self.judged.items() if not plausible]
+        return [name for name, plausible in self.tested_groups.items() if not plausible]
 
 
 def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> Diagnoses:
@@ -143,9 +143,9 @@ def diagnoses_of(quantifier: Quantifier, summary: Summary, *, groups: bool) -> D
         for row in range(len(summary)):
             if summary.n_items[row] >= MIN_PER_CLASS * len(quantifier.classes_):
                 found[names[row]] = diagnose(quantifier, summary[row : row + 1])
-    return Diagnoses(diagnose(quantifier, _united(summary)), found)
+    return Diagnoses(diagnose(quantifier, _as_one_sample(summary)), found)
 
 
-def _united(summary: Summary) -> Summary:
+def _as_one_sample(summary: Summary) -> Summary:
     """Return the summary of all samples as one."""
     return summary.regrouped(np.zeros(len(summary), dtype=np.intp), Keys([Column(pd.Index([WHOLE]))]))

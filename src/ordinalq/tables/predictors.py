@@ -133,7 +133,9 @@ def likely_groups(kinds: Mapping[str, str]) -> list[str]:
     return [name for name, kind in kinds.items() if kind in ("category", "number") and is_like_group(name)]
 
 
-def others_help(table: pd.DataFrame, kinds: Mapping[str, str], codes: Codes, groups: Codes | None = None) -> bool:
+def other_columns_help(
+    table: pd.DataFrame, kinds: Mapping[str, str], codes: Codes, groups: Codes | None = None
+) -> bool:
     """Return whether other columns than text lower the error on held-out rows.
 
     Logistic regressions of text alone and of text with all other columns are compared by their log loss on the same

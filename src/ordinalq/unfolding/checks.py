@@ -189,7 +189,7 @@ def coverage_test(
     t = _spectrum(truth, unfolding)
     n_toys, level = check_integer("n_toys", n_toys, minimum=2), check_real("level", level, low=0, high=1, open_low=True)
     toys = unfold_toys(unfolding, unfolding.unfolder.draw(t, n_toys, check_random_state(random_state)))
-    narrow, wide = (toys.hold(t, level, bias=bias).mean(axis=0) for bias in (False, True))
+    narrow, wide = (toys.contains(t, level, bias=bias).mean(axis=0) for bias in (False, True))
     slack = 3 * np.sqrt(level * (1 - level) / n_toys)
     passed = bool(wide.min() >= level - slack)
     sentence = (
@@ -214,7 +214,7 @@ class Toys:
         variance = self.variance + (self.bias_variance if bias else 0.0)
         return np.asarray(ndtri((1 + level) / 2) * np.sqrt(np.maximum(variance, 0.0)))
 
-    def hold(self, t: Floats, level: float, *, bias: bool) -> Mask:
+    def contains(self, t: Floats, level: float, *, bias: bool) -> Mask:
         """Return which intervals, (B, n), contain the spectrum t (n,)."""
         return np.asarray(np.abs(self.T - t) <= self.half_length(level, bias=bias))
 

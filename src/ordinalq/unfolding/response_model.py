@@ -111,7 +111,7 @@ class LinearModel(ResponseModel):
     def linearize(self, data: Data, P: Floats, strengths: Floats) -> "Move":
         """Return the change of the estimates by the implicit function theorem."""
         rows = np.arange(len(data))
-        inverse = tangent_inverse(self._objective(_informed(data, P), strengths), P)
+        inverse = tangent_inverse(self._objective(_fill_empty_bins(data, P), strengths), P)
 
         def move(ahead: "End", behind: "End") -> Floats:
             pull = [model._objective(moved, strengths).gradient(P, rows) for moved, model in (ahead, behind)]
@@ -244,7 +244,7 @@ End = tuple[Data, Any]
 Move = Callable[[End, End], Floats]
 
 
-def _informed(data: Data, P: Floats) -> Data:
+def _fill_empty_bins(data: Data, P: Floats) -> Data:
     """Return the data with expected counts in empty observed bins."""
     return replace(data, Q=np.where(data.Q > 0, data.Q, data.expected(P)))
 

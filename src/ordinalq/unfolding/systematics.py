@@ -103,16 +103,16 @@ class SimulatedEvents(Source):
 
     def shifts(self, known: Measurement) -> list[Shift]:
         """Return one shift per fluctuating entry of the response and acceptance."""
-        N, V = _like("events", self.events, known.M.shape), self.variances
+        N, V = _flat_numbers("events", self.events, known.M.shape), self.variances
         if V is None and is_histogram(self.events):
             V = self.events.variances()
-        V = N if V is None else _like("variances", V, known.M.shape)
+        V = N if V is None else _flat_numbers("variances", V, known.M.shape)
         if (N < 0).any() or (N.sum(axis=0) <= 0).any() or (V < 0).any():
             raise ValueError("events and variances must be >= 0, with some events in every true bin.")
         shifts = _each("response", np.sqrt(V) / N.sum(axis=0), known)
         if self.generated is not None:
             a = known.without_fakes()[1]
-            made = _like("generated", self.generated, a.shape)
+            made = _flat_numbers("generated", self.generated, a.shape)
             if (made <= 0).any():
                 raise ValueError("generated must be > 0.")
             shifts += _each("acceptance", np.sqrt(np.maximum(a * (1 - a), 0.0) / made), known)
@@ -155,7 +155,7 @@ class Uncertainty(Source):
         M, a = known.without_fakes()
         value = {"response": M, "acceptance": a, "background": known.background}[self.of]
         shape = () if np.ndim(self.error) == 0 and not is_histogram(self.error) else value.shape
-        error = np.broadcast_to(_like("error", self.error, shape), value.shape)
+        error = np.broadcast_to(_flat_numbers("error", self.error, shape), value.shape)
         if not self.correlated and (error < 0).any():
             raise ValueError("error must be >= 0 unless correlated=True, got a negative one.")
         error = error * value if self.relative else error
@@ -243,7 +243,7 @@ class ShiftedModel(Source):
         M, a = known.without_fakes()
         if self.response is not None:
             R = self.response.values() if is_histogram(self.response) else self.response
-            M = _like("response", R, known.M.shape)
+            M = _flat_numbers("response", R, known.M.shape)
             sums = M.sum(axis=0)
             if (M < 0).any() or (sums <= 0).any():
                 raise ValueError("the response of a ShiftedModel must be >= 0, with entries in every true bin.")
@@ -254,10 +254,10 @@ class ShiftedModel(Source):
             if self.response is None:
                 raise ValueError("acceptance must be numbers without a response, got 'columns'.")
         elif self.acceptance is not None:
-            a = _like("acceptance", self.acceptance, a.shape)
+            a = _flat_numbers("acceptance", self.acceptance, a.shape)
         b = known.background
         if self.background is not None:
-            b = _like("background", self.background, b.shape)
+            b = _flat_numbers("background", self.background, b.shape)
         return Shift(response=known.add_fakes(M * a) - known.response, background=b - known.background)
 
 
@@ -365,7 +365,7 @@ def _combine(shifts: list[Shift], factors: Any, known: Measurement) -> Shift:
     return Shift(response=response, background=background)
 
 
-def _like(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
+def _flat_numbers(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
     """Return numbers in a flat shape; they may come in the shape of their bins."""
     array = check_numbers(name, value.values() if is_histogram(value) else value)
     if array.size != int(np.prod(shape)):

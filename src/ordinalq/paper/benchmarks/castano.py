@@ -39,7 +39,7 @@ N_BAGS = 300
 SMALLEST = 0.05  # smallest prevalence of the first and of the last class
 
 
-class Contestant(NamedTuple):
+class PublishedMethod(NamedTuple):
     """Method with its published average scores.
 
     The scores are from Castano et al., and from Bunse et al. with regularized methods. The posteriors come from one
@@ -55,44 +55,44 @@ class Contestant(NamedTuple):
 # The averages are of the tables published next to the data sets and in github.com/mirkobunse/regularized-oq. The second
 # table has scores of CC, SLD and o-SLD that a forest per threshold does not reach; a single forest does.
 METHODS = {
-    "CC": Contestant(CC(), 0.8677),
-    "CC, single forest": Contestant(CC(), None, 0.9016, per_threshold=False),
-    "PCC": Contestant(PCC(), 0.8811, 0.8841),
-    "ACC": Contestant(ACC(), 0.8827, 0.8899),
-    "PACC": Contestant(PACC(), 0.8929, 0.8963),
-    "HDx, 8 bins": Contestant(HDx(n_bins=8), 0.8789),
-    "HDy, 8 bins": Contestant(HDy(n_bins=8), 0.9002),
-    "EDy": Contestant(EDy(), 0.9146, 0.9150),
-    "EDy, Euclidean": Contestant(EDy(distance="euclidean"), 0.9124, 0.9123),
-    "PDF, 32 bins": Contestant(PDF(n_bins=32), 0.9060, 0.9061),
-    "SLD": Contestant(SLD()),
-    "SLD, single forest": Contestant(SLD(), None, 0.7586, per_threshold=False),
-    "IBU, order 0, 0.1": Contestant(IBU(order=0, interpolation=0.1), None, 0.9207),
-    "IBU, order 1, 0.1": Contestant(IBU(order=1, interpolation=0.1), None, 0.9192),
-    "RUN, tau 10": Contestant(RUN(tau=10.0), None, 0.9074),
-    "RUN, tau 100": Contestant(RUN(tau=100.0), None, 0.9099),
-    "o-ACC, tau 0.01": Contestant(OACC(tau=0.01), None, 0.9090),
-    "o-PACC, tau 0.001": Contestant(OPACC(tau=0.001), None, 0.9161),
-    "o-PACC, tau 0.01": Contestant(OPACC(tau=0.01), None, 0.9163),
-    "o-EDy, tau 0.001": Contestant(OEDy(tau=0.001), None, 0.9181),
-    "o-EDy, tau 0.01": Contestant(OEDy(tau=0.01), None, 0.9209),
-    "o-HDx, 8 bins, tau 0.1": Contestant(OHDx(n_bins=8, tau=0.1), None, 0.8863),
-    "o-HDy, 4 bins, tau 0.1": Contestant(OHDy(n_bins=4, tau=0.1), None, 0.9142),
-    "o-PDF, 100 bins, tau 0.1": Contestant(OPDF(n_bins=100, tau=0.1), None, 0.9141),
-    "o-SLD, order 0, 0.1": Contestant(OSLD(order=0, interpolation=0.1)),
-    "o-SLD, order 0, 0.1, single forest": Contestant(
+    "CC": PublishedMethod(CC(), 0.8677),
+    "CC, single forest": PublishedMethod(CC(), None, 0.9016, per_threshold=False),
+    "PCC": PublishedMethod(PCC(), 0.8811, 0.8841),
+    "ACC": PublishedMethod(ACC(), 0.8827, 0.8899),
+    "PACC": PublishedMethod(PACC(), 0.8929, 0.8963),
+    "HDx, 8 bins": PublishedMethod(HDx(n_bins=8), 0.8789),
+    "HDy, 8 bins": PublishedMethod(HDy(n_bins=8), 0.9002),
+    "EDy": PublishedMethod(EDy(), 0.9146, 0.9150),
+    "EDy, Euclidean": PublishedMethod(EDy(distance="euclidean"), 0.9124, 0.9123),
+    "PDF, 32 bins": PublishedMethod(PDF(n_bins=32), 0.9060, 0.9061),
+    "SLD": PublishedMethod(SLD()),
+    "SLD, single forest": PublishedMethod(SLD(), None, 0.7586, per_threshold=False),
+    "IBU, order 0, 0.1": PublishedMethod(IBU(order=0, interpolation=0.1), None, 0.9207),
+    "IBU, order 1, 0.1": PublishedMethod(IBU(order=1, interpolation=0.1), None, 0.9192),
+    "RUN, tau 10": PublishedMethod(RUN(tau=10.0), None, 0.9074),
+    "RUN, tau 100": PublishedMethod(RUN(tau=100.0), None, 0.9099),
+    "o-ACC, tau 0.01": PublishedMethod(OACC(tau=0.01), None, 0.9090),
+    "o-PACC, tau 0.001": PublishedMethod(OPACC(tau=0.001), None, 0.9161),
+    "o-PACC, tau 0.01": PublishedMethod(OPACC(tau=0.01), None, 0.9163),
+    "o-EDy, tau 0.001": PublishedMethod(OEDy(tau=0.001), None, 0.9181),
+    "o-EDy, tau 0.01": PublishedMethod(OEDy(tau=0.01), None, 0.9209),
+    "o-HDx, 8 bins, tau 0.1": PublishedMethod(OHDx(n_bins=8, tau=0.1), None, 0.8863),
+    "o-HDy, 4 bins, tau 0.1": PublishedMethod(OHDy(n_bins=4, tau=0.1), None, 0.9142),
+    "o-PDF, 100 bins, tau 0.1": PublishedMethod(OPDF(n_bins=100, tau=0.1), None, 0.9141),
+    "o-SLD, order 0, 0.1": PublishedMethod(OSLD(order=0, interpolation=0.1)),
+    "o-SLD, order 0, 0.1, single forest": PublishedMethod(
         OSLD(order=0, interpolation=0.1), None, 0.7911, per_threshold=False
     ),
-    "o-PACC, tau auto": Contestant(OPACC(tau="auto")),
-    "o-EDy, tau auto": Contestant(OEDy(tau="auto")),
-    "KDEy": Contestant(KDEy()),
-    "AdjustedML": Contestant(AdjustedML()),
-    "AutoQuantifier": Contestant(AutoQuantifier()),
+    "o-PACC, tau auto": PublishedMethod(OPACC(tau="auto")),
+    "o-EDy, tau auto": PublishedMethod(OEDy(tau="auto")),
+    "KDEy": PublishedMethod(KDEy()),
+    "AdjustedML": PublishedMethod(AdjustedML()),
+    "AutoQuantifier": PublishedMethod(AutoQuantifier()),
 }
 
 
 @dataclass(frozen=True)
-class Effort:
+class RunSize:
     """Numbers of repetitions and folds, and the grid of the random forest."""
 
     n_repetitions: int
@@ -102,8 +102,8 @@ class Effort:
 
 
 PROFILES = {
-    "full": Effort(10, 20, (1, 5, 10, 15, 20, 25, 30), (1, 2, 5, 10, 20)),
-    "quick": Effort(1, 5, (5, 15, 30), (1, 5, 20)),
+    "full": RunSize(10, 20, (1, 5, 10, 15, 20, 25, 30), (1, 2, 5, 10, 20)),
+    "quick": RunSize(1, 5, (5, 15, 30), (1, 5, 20)),
 }
 
 
@@ -202,7 +202,7 @@ def draw_bags(y: Codes, n_bags: int, rng: np.random.Generator) -> Samples:
     return Samples.from_index(items.reshape(n_bags, size), size, y, classes=np.arange(n))
 
 
-def tuned_forest(X: Floats, y: Codes, effort: Effort, seed: int, n_jobs: int) -> RandomForestClassifier:
+def tuned_forest(X: Floats, y: Codes, effort: RunSize, seed: int, n_jobs: int) -> RandomForestClassifier:
     """Return an unfitted random forest with tuned parameters.
 
     They have the best geometric mean of recalls in three folds.
@@ -260,7 +260,7 @@ def run_castano(
 
 
 def _repetition(
-    name: str, repetition: int, effort: Effort, data: str | Path | None, n_jobs: int
+    name: str, repetition: int, effort: RunSize, data: str | Path | None, n_jobs: int
 ) -> Iterator[dict[str, Any]]:
     """Yield the mean score of each method on one split of a data set."""
     seed = 2032 + repetition  # as published

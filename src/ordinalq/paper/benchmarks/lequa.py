@@ -14,7 +14,7 @@ from ordinalq.classifiers.registry import NEWTON, scoring_classifier
 from ordinalq.datasets.dataset import Dataset
 from ordinalq.datasets.lequa import PROTOCOL, macro_nmd
 from ordinalq.metrics import nmd
-from ordinalq.model_selection.engine import Battery, Training, learn
+from ordinalq.model_selection.engine import EvaluationSamples, Training, learn
 from ordinalq.model_selection.search import configurations_of
 from ordinalq.quantifiers.catalog import find_method
 from ordinalq.quantifiers.counting import CC
@@ -77,11 +77,11 @@ def estimate_test_samples(
     model = scoring_classifier("logistic", NEWTON | dict(classifier or {}), n_jobs=n_jobs, random_state=random_state)
     pools = {"validation": dataset.validation.X, "test": dataset.test.X}
     learned = learn(CC(model), Training(*dataset.train, np.arange(n)), pools)
-    battery = Battery.of({PROTOCOL: dataset.samples(PROTOCOL, "validation")})
+    battery = EvaluationSamples.of({PROTOCOL: dataset.samples(PROTOCOL, "validation")})
     found = learned.estimate((entry.cls(**given) for entry, given in trials), "validation", battery.samples)
     rows: list[dict[str, Any]] = []
     for (entry, given), one in zip(trials, found, strict=True):
-        errors = {row["measure"]: row["error"] for row in battery.judge(one, MEASURES)}
+        errors = {row["measure"]: row["error"] for row in battery.measure_errors(one, MEASURES)}
         rows.append({"method": entry.name, "parameters": given} | errors | {"message": one.message})
     number = min(range(len(rows)), key=lambda i: rows[i]["nmd"])
     best = rows[number]

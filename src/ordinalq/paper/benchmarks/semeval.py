@@ -45,7 +45,7 @@ N_DRAWS = {"full": 20, "quick": 2}
 BUDGETS = {"full": "balanced", "quick": "fast"}
 
 
-class Contestant(NamedTuple):
+class PublishedMethod(NamedTuple):
     """A method, and whether it learns from the training topics as groups."""
 
     quantifier: Quantifier
@@ -53,19 +53,19 @@ class Contestant(NamedTuple):
 
 
 METHODS = {
-    "CC": Contestant(CC()),
-    "PCC": Contestant(PCC()),
-    "ACC": Contestant(ACC()),
-    "PACC": Contestant(PACC()),
-    "SLD": Contestant(SLD()),
-    "EDy": Contestant(EDy()),
-    "o-PACC, tau auto": Contestant(OPACC(tau="auto")),
-    "o-EDy, tau auto": Contestant(OEDy(tau="auto")),
-    "KDEy": Contestant(KDEy()),
-    "AdjustedML": Contestant(AdjustedML()),
-    "GroupBLP, groups": Contestant(GroupBLP(), has_groups=True),
-    "AutoQuantifier": Contestant(AutoQuantifier()),
-    "AutoQuantifier, groups": Contestant(AutoQuantifier(), has_groups=True),
+    "CC": PublishedMethod(CC()),
+    "PCC": PublishedMethod(PCC()),
+    "ACC": PublishedMethod(ACC()),
+    "PACC": PublishedMethod(PACC()),
+    "SLD": PublishedMethod(SLD()),
+    "EDy": PublishedMethod(EDy()),
+    "o-PACC, tau auto": PublishedMethod(OPACC(tau="auto")),
+    "o-EDy, tau auto": PublishedMethod(OEDy(tau="auto")),
+    "KDEy": PublishedMethod(KDEy()),
+    "AdjustedML": PublishedMethod(AdjustedML()),
+    "GroupBLP, groups": PublishedMethod(GroupBLP(), has_groups=True),
+    "AutoQuantifier": PublishedMethod(AutoQuantifier()),
+    "AutoQuantifier, groups": PublishedMethod(AutoQuantifier(), has_groups=True),
 }
 
 

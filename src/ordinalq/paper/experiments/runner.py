@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ordinalq._utils.extras import require_extra
-from ordinalq._utils.parallel import Watched, n_workers, watch
+from ordinalq._utils.parallel import WatchedCall, end_with_parent, n_workers
 from ordinalq._utils.text import percent
 from ordinalq.metrics import errors
 from ordinalq.paper.experiments.classifiers import classifier_units
@@ -67,14 +67,14 @@ def parallel(backend: str, n_jobs: int) -> Iterator[Workers]:
         raise ValueError(f"backend must be one of {', '.join(known)} or registered with joblib, got {backend!r}.")
     with ExitStack() as stack:
         _prepare(backend, n_processes, stack)
-        first = {"initializer": watch, "initargs": (os.getpid(),)} if backend == "loky" else {}
+        first = {"initializer": end_with_parent, "initargs": (os.getpid(),)} if backend == "loky" else {}
         stack.enter_context(parallel_config(backend=backend, n_jobs=n_jobs, **first))
         yield _run_calls
 
 
 def _run_calls(calls: Iterable[Any]) -> Iterable[Any]:
     """Run delayed calls; yield their results in the order in which they end."""
-    watched = ((Watched(function), *arguments) for function, *arguments in calls)
+    watched = ((WatchedCall(function), *arguments) for function, *arguments in calls)
     results: Iterable[Any] = Parallel(return_as="generator_unordered", pre_dispatch="2*n_jobs")(watched)
     return results
 
@@ -380,7 +380,9 @@ class _Run:
         there = f"{total - len(jobs)} of {total} units were there" if len(jobs) < total else f"{total} units"
         self.progress.stage(stage, sum(unit.cost for unit, _ in jobs), there)
         folder = self.config.folder
-        for number, parts in self.workers(delayed(_alone)(number, job, folder) for number, (_, job) in enumerate(jobs)):
+        for number, parts in self.workers(
+            delayed(_run_with_one_thread)(number, job, folder) for number, (_, job) in enumerate(jobs)
+        ):
             unit = jobs[number][0]
             for kind, table in parts.items():
                 self.store.put(kind, self._key(unit, kind), table)
@@ -431,7 +433,7 @@ def _imported_files(file: Path, folder: Path) -> list[Path]:
     return [one for path in paths for one in (path.with_suffix(".py"), path / "__init__.py") if one.is_file()]
 
 
-def _alone(number: int, job: Any, folder: str) -> Any:
+def _run_with_one_thread(number: int, job: Any, folder: str) -> Any:
     """Run a job with one thread.
 
     Rounding does not depend on the number of jobs then. Modules of the `folder` of the experiment file can be imported.

@@ -22,7 +22,7 @@ from ordinalq.datasets import Dataset, Sampling, load_dataset, make_dataset
 from ordinalq.datasets.dataset import POOLS as POOLS
 from ordinalq.datasets.dataset import derived_seed
 from ordinalq.metrics import find_measure
-from ordinalq.model_selection.engine import Attempt, Battery, Learned, Training, learn
+from ordinalq.model_selection.engine import Attempt, EvaluationSamples, Learned, Training, learn
 from ordinalq.model_selection.search import configurations_of
 from ordinalq.paper.experiments.config import Config, import_object
 from ordinalq.paper.experiments.outcome import prevalence_columns
@@ -42,8 +42,8 @@ class Material:
     """Data shared by all units: training items, pools, samples."""
 
     dataset: Dataset
-    validation: Battery
-    test: Battery
+    validation: EvaluationSamples
+    test: EvaluationSamples
     digest: str
 
     @property
@@ -67,7 +67,8 @@ def prepare(config: Config, data: str | Path | None = None) -> Material:
     dataset = _dataset(config, data)
     if config.protocols:
         validation, test = (
-            Battery.of({one["name"]: _drawn(dataset, one, pool) for one in config.protocols}) for pool in POOLS
+            EvaluationSamples.of({one["name"]: _drawn(dataset, one, pool) for one in config.protocols})
+            for pool in POOLS
         )
     else:
         # The paper compares classifiers under APP only.
@@ -80,17 +81,17 @@ def prepare(config: Config, data: str | Path | None = None) -> Material:
     return Material(dataset, validation, test, digest)
 
 
-def _battery(dataset: Dataset, protocols: tuple[str, ...], pool: str, limit: int | None) -> Battery:
+def _battery(dataset: Dataset, protocols: tuple[str, ...], pool: str, limit: int | None) -> EvaluationSamples:
     """Return the samples of a pool; of given ones, at most `limit` per protocol.
 
     APP-OQ is a part of APP, unless its samples are given, and costs nothing more.
     """
     drawn = [name for name in protocols if name != "APP-OQ" or (name, pool) in dataset.given]
-    battery = Battery.of({name: dataset.samples(name, pool)[:limit] for name in drawn})
+    battery = EvaluationSamples.of({name: dataset.samples(name, pool)[:limit] for name in drawn})
     rows = battery.rows
     if len(drawn) < len(protocols):
         rows = rows | {"APP-OQ": np.flatnonzero(smoothest_mask(battery.truth[rows["APP"]], dataset.sampling.app_oq))}
-    return Battery(battery.samples, {name: rows[name] for name in protocols})
+    return EvaluationSamples(battery.samples, {name: rows[name] for name in protocols})
 
 
 def _drawn(dataset: Dataset, about: Mapping[str, Any], pool: str) -> Samples:
@@ -280,13 +281,15 @@ class Unit(ABC):
         parts = {} if scores is None else {"scores": scores}
         found = self.estimate(material, scores, "validation")
         seconds = 0.0 if scores is None else float(scores["seconds"].iloc[0])
-        return parts | {"validation": self._judged(found, material.validation, seconds)}
+        return parts | {"validation": self._validation_rows(found, material.validation, seconds)}
 
     def test(self, material: Material, scores: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
         """Return the part "estimates": what the trials say of each test sample."""
         return {"estimates": self._estimate_rows(self.estimate(material, scores, "test"), material.n_classes)}
 
-    def _judged(self, estimates: Iterable[Attempt], battery: Battery, scoring_seconds: float) -> pd.DataFrame:
+    def _validation_rows(
+        self, estimates: Iterable[Attempt], battery: EvaluationSamples, scoring_seconds: float
+    ) -> pd.DataFrame:
         """Return the rows of the validation table."""
         jagged = jaggedness(battery.truth)
         measures = {
@@ -295,7 +298,7 @@ class Unit(ABC):
         }
         rows = []
         for trial, result in zip(self.trials, estimates, strict=True):
-            for row in battery.judge(result, measures, scoring_seconds):
+            for row in battery.measure_errors(result, measures, scoring_seconds):
                 index, smoothing = battery.rows[row["protocol"]], np.nan
                 if not result.message:
                     smoothing = float(jaggedness(result.P[index]).mean() / jagged[index].mean())
@@ -384,7 +387,7 @@ class ItemUnit(Unit):
         """Return the parts "validation" and "estimates"."""
         found = self._both(material)
         return {
-            "validation": self._judged(found["validation"], material.validation, 0.0),
+            "validation": self._validation_rows(found["validation"], material.validation, 0.0),
             "estimates": self._estimate_rows(found["test"], material.n_classes),
         }
 
