@@ -23,6 +23,8 @@ from ordinalq.cli.options import (
     WeightOption,
     WeightTypeOption,
     app,
+    check_roles,
+    check_tables,
     listed,
     print_json,
     say,
@@ -109,13 +111,16 @@ def fit(
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
     from ordinalq.cli import display
-    from ordinalq.io.table import open_table
+    from ordinalq.io.table import format_of, open_table
     from ordinalq.io.writing import check_output
     from ordinalq.tables import model_file
     from ordinalq.tables.fit import build_quantifier, fit_table
 
+    check_tables(table)
     file = open_table(table, format, encoding, quoting, max_spool, sheet)
     check_output(out, *(part.path for part in file.files))  # before the work, not after it
+    if format_of(out.name) is not None:
+        raise ValueError(f"{out}: expected the name of a model file, such as model.oq, got that of a table.")
     if out.exists() and not force and not model_file.is_model(out):
         raise FileExistsError(f"{out}: exists and is not an ordinalq model. Use another file or --force.")
     quantifier = build_quantifier(
@@ -260,6 +265,7 @@ def evaluate(
     from ordinalq.tables.model import unit
     from ordinalq.tables.model_file import load_model_and_info
 
+    check_roles(model, table)
     file = open_table(table, format, encoding, quoting, max_spool, sheet)
     loaded, info = load_model_and_info(model, trusted=listed(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}

@@ -30,6 +30,7 @@ from ordinalq.cli.options import (
     WeightOption,
     WeightTypeOption,
     app,
+    check_roles,
     listed,
     print_json,
     say,
@@ -261,7 +262,9 @@ def job_command(verb: Callable[..., None]) -> Callable[..., None]:
     own = [*inspect.signature(verb).parameters.values()][1:]
 
     def run(**given: Any) -> None:
-        verb(Job(**{one.name: given.pop(one.name) for one in shared}), **given)
+        job = Job(**{one.name: given.pop(one.name) for one in shared})
+        check_roles(job.model, [job.table])
+        verb(job, **given)
 
     named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared[:2], *own, *shared[2:])]
     run.__name__, run.__doc__ = verb.__name__, verb.__doc__
