@@ -165,6 +165,7 @@ def fit(
         "--weight-type": weight_type if weight and weight_type != "survey" else None,
     }
     how = [word for option, value in given.items() if value is not None for word in (option, value)]
+    how += ["--tidy-groups"] if tidy_groups else []
     display.next_step(shlex.join(["ordinalq", "predict", str(out), "NEW_TABLE", *how, "--interval", "0.95"]))
 
 
@@ -256,6 +257,9 @@ def evaluate(
     encoding: EncodingOption = "utf-8",
     quoting: QuotingOption = "auto",
     max_spool: MaxSpoolOption = 8.0,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show the error measures NMD and RNOD, and the names of methods.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Measure the errors of a model on groups or samples of a labelled table."""
@@ -294,11 +298,15 @@ def evaluate(
         print_json(results[0] if len(results) == 1 else {"groups": results[0], "samples": results[1]})
         return
     if groups is not None:
-        display.evaluation_of_groups(groups, str(by), what)
+        display.evaluation_of_groups(groups, str(by), len(info.classes), what, verbose=verbose)
     if drawn is not None:
         if groups is not None:
             say("\nThe same on drawn samples, with the same feature distribution within each class:\n")
-        display.evaluation(drawn, str(protocol), len(info.classes), what)
+        display.evaluation(drawn, str(protocol), len(info.classes), what, verbose=verbose)
+    groups_option = [] if by is None else ["--by", by]
+    display.next_step(
+        shlex.join(["ordinalq", "predict", str(model), "NEW_TABLE", *groups_option, "--interval", "0.95"])
+    )
 
 
 def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:
