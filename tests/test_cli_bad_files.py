@@ -89,6 +89,14 @@ TRAINING = {
         "review,stars\n" + "".join(f"{word} it is,{word}\n" for word in WORDS * 9),
         "has labels without an order (awful, fair, good, great, poor): give all of them in ascending order",
     ),
+    "one word as label": (
+        "review,stars\n" + "good thing,fine\n" * 20,
+        "column 'stars' must have at least 2 classes, got 'fine' in all rows",
+    ),
+    "text as labels": (
+        "review,stars\n" + "".join(f"good thing,word {i}\n" for i in range(300)),
+        "has 300 different words, too many for classes. Use the column of the labels",
+    ),
     "word among labels": (
         edited(GOOD, 9, "nice,1,2024-01-01,S,p1,five"),
         "line 9: expected a number in column 'stars'",
