@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,14 +49,15 @@ def truth(folder):
     return pd.read_csv(folder / "truth.csv").set_index("product")
 
 
-def test_last_line_of_predict_says_how_many_groups_do_not_fit_and_what_to_do(reviews, tmp_path, capsys):
+def test_last_lines_of_predict_say_how_many_groups_do_not_fit_and_what_to_do(reviews, tmp_path, capsys):
     new = pd.read_csv(reviews / "new.csv")
     strange = new[new["product"] == "kettle"].assign(product="strange")
     # Every second review loses its words: no mixture of the classes looks like this.
     strange.loc[strange.index[::2], "review"] = "it"
     pd.concat([new, strange]).to_csv(tmp_path / "new.csv", index=False)
     run("predict", reviews / "stars.oq", tmp_path / "new.csv", "--by", "product", "--out", tmp_path / "fit.csv")
-    last = " ".join(capsys.readouterr().out.splitlines()[-2:])
+    last = " ".join(capsys.readouterr().out.splitlines()[-3:])
+    assert f"next:      to label items: ordinalq plan {reviews / 'stars.oq'}" in last
     assert re.search(
         "fit: (1 of 6 groups with enough items does|2 of 6 groups with enough items do) not look like", last
     )
@@ -746,6 +748,19 @@ def test_compare_writes_a_table_and_names_the_next_step(reviews, tmp_path, capsy
     assert table[["a", "b"]].to_numpy().tolist() == [[pair["a"], pair["b"]] for pair in pairs]
     np.testing.assert_allclose(table["mean_class_upper"], [pair["mean_class_upper"] for pair in pairs])
     assert main([*map(str, compare), "--out", str(tmp_path / "folder")]) == 2
+
+
+def test_next_step_names_all_files_of_the_table(reviews, tmp_path, capsys):
+    shutil.copy(reviews / "new.csv", tmp_path / "more.csv")
+    tables = [reviews / "new.csv", tmp_path / "more.csv"]
+    run("predict", reviews / "stars.oq", *tables, "--by", "product", "--interval", "0.9")
+    assert f"ordinalq plan {reviews / 'stars.oq'} {tables[0]} {tables[1]} --by product\n" in capsys.readouterr().out
+    run("plan", reviews / "stars.oq", *tables, "--rows", "5", "--out", tmp_path / "rows.csv")
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert (
+        last.strip()
+        == f"ordinalq predict {reviews / 'stars.oq'} {tables[0]} {tables[1]} --labels stars --interval 0.95"
+    )
 
 
 def test_methods_lists_the_catalog(capsys):

@@ -164,7 +164,13 @@ class Job:
         job = replace(self)
         if more:
             vars(job)["file"] = self._opened([self.table, *more])
+            vars(job)["tables"] = [self.table, *map(str, more)]
         return job
+
+    @cached_property
+    def tables(self) -> list[str]:
+        """Names of the files, folders or patterns of the table."""
+        return [self.table]
 
     @cached_property
     def file(self) -> "Table":
@@ -525,7 +531,7 @@ def _print_plan(job: Job, estimates: "Estimates", *, has_misfits: bool) -> None:
     if display.all_labelled(estimates):
         return
     labels = [] if job.labels is None else ["--labels", job.labels]
-    command = shlex.join(["ordinalq", "plan", str(job.model), str(job.table), "--by", job.by, *labels])
+    command = shlex.join(["ordinalq", "plan", str(job.model), *job.tables, "--by", job.by, *labels])
     display.next_step(f"{'to label items' if has_misfits else 'for narrower intervals'}: {command}")
 
 
@@ -802,12 +808,13 @@ def _print_next_step(job: Job, out: Path, rows: "pd.DataFrame") -> None:
     column = job.labels or job.info.target or "LABELS"
     place = rows.columns[1 if len(job.file.files) > 1 else 0]
     by = [] if job.by is None else ["--by", job.by]
-    command = ["ordinalq", "predict", str(job.model), str(job.table), *by, "--labels", column, "--interval", "0.95"]
+    command = ["ordinalq", "predict", str(job.model), *job.tables, *by, "--labels", column, "--interval", "0.95"]
     display.labelled(
         "next",
         f"fill in {column} in {out}; copy it into a column {column} of {job.table}, to the rows whose numbers are in "
-        f"the column {place!r}; then: {shlex.join(command)}",
+        f"the column {place!r}; then:",
     )
+    say(f"{'':<{display.WORD}}{shlex.join(command)}")  # in one line, so that it can be copied
 
 
 def _usual_width(job: Job, quantity: str) -> float:
