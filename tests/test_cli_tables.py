@@ -757,7 +757,8 @@ def test_next_step_names_all_files_of_the_table(reviews, tmp_path, capsys):
     assert f"ordinalq plan {reviews / 'stars.oq'} {tables[0]} {tables[1]} --by product\n" in capsys.readouterr().out
     run("plan", reviews / "stars.oq", *tables, "--rows", "5", "--out", tmp_path / "rows.csv")
     last = capsys.readouterr().out.splitlines()[-1]
-    assert (
+    command = f"ordinalq predict {reviews / 'stars.oq'} {tables[0]} {tables[1]}"
+    assert last.strip() == f"{command} --labels stars --interval 0.95"
         last.strip()
         == f"ordinalq predict {reviews / 'stars.oq'} {tables[0]} {tables[1]} --labels stars --interval 0.95"
     )
