@@ -759,9 +759,6 @@ def test_next_step_names_all_files_of_the_table(reviews, tmp_path, capsys):
     last = capsys.readouterr().out.splitlines()[-1]
     command = f"ordinalq predict {reviews / 'stars.oq'} {tables[0]} {tables[1]}"
     assert last.strip() == f"{command} --labels stars --interval 0.95"
-        last.strip()
-        == f"ordinalq predict {reviews / 'stars.oq'} {tables[0]} {tables[1]} --labels stars --interval 0.95"
-    )
 
 
 def test_methods_lists_the_catalog(capsys):
