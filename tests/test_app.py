@@ -327,7 +327,7 @@ def test_two_columns_of_groups_and_weights_are_those_of_the_command_line(app, ta
     assert '<option value="stands_for" selected>' in client.get(f"{project}/new").text, "the weights of the model"
     client.post(f"{project}/predict", {"by": "shop", "and": "day:month", "weight": "stands_for"})
     page = client.done(project).text
-    assert "9 groups by shop, day:month" in page
+    assert "9 groups by shop, month of day," in page
     monkeypatch.chdir(tmp_path)
     for name, frame in (("grades.csv", labelled), ("new.csv", new)):
         (tmp_path / name).write_bytes(csv(frame))

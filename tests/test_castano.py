@@ -68,7 +68,9 @@ def test_command_prints_averages_next_to_published_ones_and_continues(tmp_path, 
     monkeypatch.setitem(castano.PROFILES, "quick", castano.RunSize(1, 2, (2,), (1,)))
     arguments = ["reproduce", "castano", "--profile", "quick", "--data", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main([*arguments, "--n-jobs", "1"]) == 0
-    assert "0.8677" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "0.8677" in out
+    assert "higher is better" in out
     scores = pd.read_csv(tmp_path / "out" / "scores.csv")
     assert len(scores) == 2 * 5
     table = pd.read_csv(tmp_path / "out" / "table.csv", index_col=0)

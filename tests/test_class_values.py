@@ -57,11 +57,21 @@ def test_values_of_words_may_come_as_list_or_dict():
 
 
 @pytest.mark.parametrize(
-    "bad", [[1, 2], [1, 2, 2], [1, 3, 2], [1, 2, np.inf], "abc", {"poor": 1, "fair": 2}, ["a"] * 3]
+    "bad", [[1, 2], [2, 2, 2], [1, 3, 2], [1, 2, np.inf], "abc", {"poor": 1, "fair": 2}, ["a"] * 3]
 )
 def test_values_that_do_not_fit_the_classes_are_refused(bad):
     with pytest.raises((ValueError, TypeError), match="class_values must"):
         class_scale(WORDS, bad)
+
+
+def test_classes_may_share_a_value_as_in_the_net_promoter_score(rng):
+    y = rng.permutation(np.arange(1100) % 11)
+    X = y[:, None] + rng.normal(size=(1100, 2))
+    values = [-100] * 7 + [0] * 2 + [100] * 2
+    found = oq.PACC().fit(X, y, class_values=values).predict_interval(X, level=0.95)
+    p = found.prevalences[0]
+    assert_allclose(found.mean, 100 * (p[9:].sum() - p[:7].sum()))
+    assert found.bounds.mean_lower[0] < found.mean[0] < found.bounds.mean_upper[0]
 
 
 @pytest.mark.parametrize("trained_with_groups", [False, True])

@@ -89,6 +89,14 @@ TRAINING = {
         "review,stars\n" + "".join(f"{word} it is,{word}\n" for word in WORDS * 9),
         "has labels without an order (awful, fair, good, great, poor): give all of them in ascending order",
     ),
+    "one word as label": (
+        "review,stars\n" + "good thing,fine\n" * 20,
+        "column 'stars' must have at least 2 classes, got 'fine' in all rows",
+    ),
+    "text as labels": (
+        "review,stars\n" + "".join(f"good thing,word {i}\n" for i in range(300)),
+        "has 300 different words, too many for classes. Use the column of the labels",
+    ),
     "word among labels": (
         edited(GOOD, 9, "nice,1,2024-01-01,S,p1,five"),
         "line 9: expected a number in column 'stars'",
@@ -387,6 +395,7 @@ def test_outputs_are_checked_before_anything_is_done(models, capsys, tmp_path):
     for arguments, message in {
         (*fit, thesis): "thesis.txt: exists and is not an ordinalq model. Use another file or --force",
         (*fit, new): "expected the output to be a different file from the input",
+        (*fit, tmp_path / "model.csv"): "model.csv: expected the name of a model file, such as model.oq",
         (*fit, tmp_path): "got a folder",
         (*fit, tmp_path / "absent" / "model.oq"): "absent: no such folder",
         (*predict, "--out", model): "expected the output to be a different file from the input",
@@ -411,6 +420,23 @@ def test_outputs_are_checked_before_anything_is_done(models, capsys, tmp_path):
         assert message in refused(arguments, capsys, tmp_path), arguments
     assert thesis.read_text() == "mine"
     assert new.read_text() == GOOD
+
+
+@pytest.mark.parametrize("verb", ["predict", "compare", "plan", "evaluate"])
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_swapped_model_and_table_are_named_in_the_right_order(verb, ending, models, capsys, tmp_path):
+    model, new = models / "text.oq", tmp_path / f"new.{ending}"
+    frame = pd.DataFrame(rows())
+    frame.to_csv(new) if ending == "csv" else frame.to_excel(new, engine="xlsxwriter")
+    groups = ["--by", "product", "p1", "p2"] if verb == "compare" else []
+    assert f"Use {model} {new}." in refused([verb, new, model, *groups], capsys, tmp_path)
+    assert f"{new}: expected a model, which `ordinalq fit` writes, got a table" in refused(
+        [verb, new, new, *groups], capsys, tmp_path
+    )
+    assert f"{model}: expected a table, got a model" in refused([verb, model, model, *groups], capsys, tmp_path)
+    assert f"{model}: expected a table, got a model" in refused(
+        ["fit", model, "--target", "stars", "--out", tmp_path / "model.oq"], capsys, tmp_path
+    )
 
 
 def test_failure_at_the_end_leaves_the_earlier_results(models, capsys, tmp_path, monkeypatch):

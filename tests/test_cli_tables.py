@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,14 +49,15 @@ def truth(folder):
     return pd.read_csv(folder / "truth.csv").set_index("product")
 
 
-def test_last_line_of_predict_says_how_many_groups_do_not_fit_and_what_to_do(reviews, tmp_path, capsys):
+def test_last_lines_of_predict_say_how_many_groups_do_not_fit_and_what_to_do(reviews, tmp_path, capsys):
     new = pd.read_csv(reviews / "new.csv")
     strange = new[new["product"] == "kettle"].assign(product="strange")
     # Every second review loses its words: no mixture of the classes looks like this.
     strange.loc[strange.index[::2], "review"] = "it"
     pd.concat([new, strange]).to_csv(tmp_path / "new.csv", index=False)
     run("predict", reviews / "stars.oq", tmp_path / "new.csv", "--by", "product", "--out", tmp_path / "fit.csv")
-    last = " ".join(capsys.readouterr().out.splitlines()[-2:])
+    last = " ".join(capsys.readouterr().out.splitlines()[-3:])
+    assert f"next:      to label items: ordinalq plan {reviews / 'stars.oq'}" in last
     assert re.search(
         "fit: (1 of 6 groups with enough items does|2 of 6 groups with enough items do) not look like", last
     )
@@ -680,6 +682,83 @@ def test_evaluation_stands_beside_simple_estimates(protocol, reviews, tmp_path, 
     assert all(row["rnod_std"] >= 0 for row in errors.values())
     assert result["n_items"] == 2000
     assert result["n_samples"] == {"app": 100, "npp": 100, "by product": 7}.get(protocol, result["n_samples"])
+
+
+@pytest.mark.parametrize("how", [["--by", "product"], ["--samples", "20"]])
+def test_evaluate_prints_words_and_the_next_step_and_abbreviations_only_if_verbose(how, reviews, tmp_path, capsys):
+    labelled = pd.read_csv(reviews / "labelled.csv")
+    labelled["product"] = np.arange(len(labelled)) % 7
+    labelled.to_csv(tmp_path / "labelled.csv", index=False)
+    evaluate = ["evaluate", reviews / "stars.oq", tmp_path / "labelled.csv", *how]
+    run(*evaluate)
+    text = capsys.readouterr().out
+    assert not re.search(r"\b(NMD|RNOD|P?CC|OPACC)\b", text)
+    assert re.search(r"^this model +0\.\d\d", text, re.MULTILINE)
+    assert re.search(r"^counting predictions +0\.\d\d", text, re.MULTILINE)
+    by = " --by product" if "--by" in how else ""
+    assert text.endswith(f"next:      ordinalq predict {reviews / 'stars.oq'} NEW_TABLE{by} --interval 0.95\n")
+    run(*evaluate, "--verbose")
+    assert re.search(r"^PCC .*0\.\d{4}", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_fit_reports_numbers_with_a_comma(tmp_path, caplog):
+    lines = [f"{star},{i % 3};{star}" for i, star in enumerate([1, 2, 3, 4, 5] * 12)]
+    (tmp_path / "train.csv").write_text("\n".join(["price;stars", *lines]))
+    run("fit", tmp_path / "train.csv", "--target", "stars", "--method", "PACC", "--out", tmp_path / "model.oq")
+    assert "column 'price' has numbers with a comma, such as 1,0, which are not read as numbers" in caplog.text
+
+
+@pytest.mark.parametrize("style", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"])
+def test_groups_that_are_dates_name_the_option_for_months(style, reviews, tmp_path, capsys):
+    frame = pd.read_csv(reviews / "new.csv")
+    days = pd.to_datetime(frame["date"])
+    frame["date"] = days.dt.strftime(style)
+    frame.loc[0, "date"] = None
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    predict = ["predict", reviews / "stars.oq", tmp_path / "new.csv", "--by"]
+    run(*predict, "product,date")
+    assert "'date' has dates; --by product,date:month estimates months" in capsys.readouterr().out
+    for other in ("product", "date:day"):
+        run(*predict, other)
+        assert "has dates" not in capsys.readouterr().out
+
+
+def test_label_column_that_is_not_used_is_reported_and_counted_labels_are_stated(reviews, tmp_path, capsys):
+    table = reviews / "labelled.csv"
+    run("predict", reviews / "stars.oq", table)
+    assert "labels:    column 'stars' is not used; --labels stars uses it" in capsys.readouterr().out
+    run("predict", reviews / "stars.oq", table, "--labels", "stars", "--interval", "0.9")
+    text = capsys.readouterr().out
+    assert "every row has a label, so the labels are counted" in text
+    assert "next:" not in text
+
+
+def test_compare_writes_a_table_and_names_the_next_step(reviews, tmp_path, capsys):
+    compare = ["compare", reviews / "stars.oq", reviews / "new.csv", "--by", "product", "lamp", "fan", "kettle"]
+    run(*compare, "--out", tmp_path / "pairs.csv")
+    text = capsys.readouterr().out
+    plan = f"ordinalq plan {reviews / 'stars.oq'} {reviews / 'new.csv'} --by product"
+    assert text.splitlines()[-1] in [
+        f"next:      {why}: {plan}" for why in ("for narrower intervals", "to label items")
+    ]
+    assert f"written: {tmp_path / 'pairs.csv'}" in text
+    run(*compare, "--json")
+    pairs = json.loads(capsys.readouterr().out)["pairs"]
+    table = pd.read_csv(tmp_path / "pairs.csv")
+    assert table[["a", "b"]].to_numpy().tolist() == [[pair["a"], pair["b"]] for pair in pairs]
+    np.testing.assert_allclose(table["mean_class_upper"], [pair["mean_class_upper"] for pair in pairs])
+    assert main([*map(str, compare), "--out", str(tmp_path / "folder")]) == 2
+
+
+def test_next_step_names_all_files_of_the_table(reviews, tmp_path, capsys):
+    shutil.copy(reviews / "new.csv", tmp_path / "more.csv")
+    tables = [reviews / "new.csv", tmp_path / "more.csv"]
+    run("predict", reviews / "stars.oq", *tables, "--by", "product", "--interval", "0.9")
+    assert f"ordinalq plan {reviews / 'stars.oq'} {tables[0]} {tables[1]} --by product\n" in capsys.readouterr().out
+    run("plan", reviews / "stars.oq", *tables, "--rows", "5", "--out", tmp_path / "rows.csv")
+    last = capsys.readouterr().out.splitlines()[-1]
+    command = f"ordinalq predict {reviews / 'stars.oq'} {tables[0]} {tables[1]}"
+    assert last.strip() == f"{command} --labels stars --interval 0.95"
 
 
 def test_methods_lists_the_catalog(capsys):

@@ -402,9 +402,9 @@ def test_evaluation_of_groups_leads_with_them_and_ends_with_a_verdict(tables, ca
     run(*evaluate)
     lines = capsys.readouterr().out.strip().splitlines()
     assert lines[0] == "mean errors on 13 groups of 721 items, by shop, 1 of a single item"
-    assert "On your 13 groups this model is " in " ".join(lines[-3:])
+    assert "On your 13 groups this model is " in " ".join(lines[-4:-1])
     assert any("stars on average" in line for line in lines)
-    assert any("95% intervals of PACC contain" in line for line in lines)
+    assert any("95% intervals of this model contain" in line for line in lines)
     run(*evaluate, "--protocol", "npp", "--samples", "20", "--json")
     both = json.loads(capsys.readouterr().out)
     assert both["groups"]["n_single"] == 1
@@ -436,6 +436,6 @@ def test_verdict_needs_a_difference_that_is_not_chance(rng):
     assert compared_with("CC", np.zeros(5))["said"] == "no better"
     compared = [{"other": name, "said": said} for name, said in (("CC", "worse"), ("training prevalences", "worse"))]
     assert verdict(compared, 7) == (
-        "On your 7 groups this model is worse than counting (CC) and assuming that nothing changed."
+        "On your 7 groups this model is worse than counting predictions and assuming that nothing changed."
     )
     assert "does not tell" in verdict(compared, 1)

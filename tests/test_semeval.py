@@ -62,7 +62,9 @@ def test_command_prints_emd_by_year_next_to_published_figures_and_continues(tmp_
     monkeypatch.setattr(semeval, "LABELS", (10,))
     arguments = ["reproduce", "semeval", "--profile", "quick", "--data", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main([*arguments, "--n-jobs", "1"]) == 0
-    assert "0.2430" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "0.2430" in out
+    assert "earth mover's distance in classes; lower is better" in out
     scores = pd.read_csv(tmp_path / "out" / "scores.csv")
     assert len(scores) == 3 * (1 + 1 + 2)
     table = pd.read_csv(tmp_path / "out" / "table.csv", index_col=0)

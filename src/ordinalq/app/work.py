@@ -95,6 +95,12 @@ class PredictOptions(NamedTuple):
         return bool(self.by) and with_period(self.by[-1])[1] is not None
 
     @property
+    def group_names(self) -> str:
+        """Columns of groups in words, such as "shop, month of day"."""
+        asked = [with_period(one) for one in self.by]
+        return ", ".join(column if period is None else f"{period} of {column}" for column, period, _ in asked)
+
+    @property
     def interval_options(self) -> IntervalOptions:
         """Options for intervals: of the population if groups are periods of time."""
         return IntervalOptions(estimand=self.estimand or ("population" if self.has_periods else "sample"))
@@ -174,7 +180,9 @@ def _describe(model: Any, info: ModelInfo, figure: Path) -> Fitted:
     quantifier, known = fitted_quantifier(model), vars(model)
     errors = _errors(quantifier)
     if errors is not None:
-        _save(plot.response_matrix(errors, [str(label) for label in info.classes]), figure, "svg")
+        axes = plot.response_matrix(errors, [str(label) for label in info.classes])
+        axes.set_ylabel("class of the classifier")
+        _save(axes, figure, "svg")
     return Fitted(
         info,
         known.get("n_items_", info.n_held_out or 0),

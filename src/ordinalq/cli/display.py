@@ -195,6 +195,12 @@ def basis(estimates: "Estimates") -> None:
     """State what estimates with labels rest on."""
     if estimates.basis is None or estimates.n_labelled is None:
         return
+    if all_labelled(estimates):
+        sentences(
+            "every row has a label, so the labels are counted. To estimate the rows from which they were drawn, pass "
+            "the table of all these rows."
+        )
+        return
     alone, some = int((estimates.basis == "labels").sum()), int((estimates.n_labelled > 0).sum())
     known = counted(int(estimates.n_labelled.sum()), "item")
     text = f"labels of {known} in {some:,} of {counted(len(estimates), 'group')}"
@@ -204,6 +210,11 @@ def basis(estimates: "Estimates") -> None:
         text += f"; {_rest(some - alone)} on the model"
         text += " (--basis labels: on the labels alone, if there are ten)"
     sentences(text)
+
+
+def all_labelled(estimates: "Estimates") -> bool:
+    """Return whether every item has a label."""
+    return estimates.n_labelled is not None and bool((estimates.n_labelled == estimates.n_items).all())
 
 
 def _rest(n: int) -> str:
@@ -216,24 +227,38 @@ def verdict(estimates: "Estimates") -> None:
         sentences(estimates.verdict)
 
 
-def evaluation(errors: "pd.DataFrame", protocol: str, n_classes: int, unit: str) -> None:
-    """Print the errors on samples that were drawn, and what they mean."""
+def evaluation(errors: "pd.DataFrame", protocol: str, n_classes: int, unit: str, *, verbose: bool) -> None:
+    """Print the errors on samples that were drawn, and their meaning.
+
+    With `verbose` also NMD, RNOD and the names of methods.
+    """
     drawn = f"{errors.attrs['n_samples']:,} samples from {errors.attrs['n_items']:,} items"
     print_lines(f"errors (mean ± standard deviation) on {drawn}, protocol {protocol}")
     records = errors.to_dict("records")
+    measures = ("nmd", "rnod") if verbose else ()
     rows = []
-    for row in records:
-        cells = [f"{row[name]:.4f} ± {row[f'{name}_std']:.4f}" for name in ("nmd", "rnod")]
-        rows.append((row["estimate"], *cells, f"{(n_classes - 1) * row['nmd']:.2f}"))
-    table(("estimate", "NMD", "RNOD", f"distance\n({unit})"), rows)
+    for name, row in zip(_estimate_names(records, verbose=verbose), records, strict=True):
+        off, spread = (n_classes - 1) * row["nmd"], (n_classes - 1) * row["nmd_std"]
+        cells = [f"{row[measure]:.4f} ± {row[f'{measure}_std']:.4f}" for measure in measures]
+        rows.append((name, f"{off:.2f} ± {spread:.2f}", *cells))
+    table(("estimate", f"distance\n({unit})", *(measure.upper() for measure in measures)), rows)
     distance(records[0], n_classes, unit)
 
 
+def _estimate_names(records: Sequence[Mapping[Any, Any]], *, verbose: bool) -> list[str]:
+    """Return the names of estimates: of methods if `verbose`, else words."""
+    from ordinalq.tables.evaluate import NOTHING_CHANGED, WORDS
+
+    names: list[str] = [row["estimate"] for row in records]
+    words = WORDS | {NOTHING_CHANGED: NOTHING_CHANGED}
+    return names if verbose else ["this model", *(words[name] for name in names[1:])]
+
+
 def distance(row: Mapping[Any, Any], n_classes: int, unit: str) -> None:
-    """Return an explanation of NMD as a distance in classes."""
+    """Print the error of the model as a distance in classes."""
     sentences(
-        f"Average distance of an item from where {row['estimate']} puts it: {(n_classes - 1) * row['nmd']:.2f} {unit} "
-        f"(NMD times {n_classes - 1})."
+        f"Items must be moved by {(n_classes - 1) * row['nmd']:.2f} {unit} on average to make the estimate of this "
+        "model exact."
     )
 
 
@@ -247,24 +272,31 @@ def expected(errors: Mapping[Any, float], n_classes: int, unit: str) -> None:
         labelled("expected", f"off by {', '.join(said)}")
 
 
-def evaluation_of_groups(errors: "pd.DataFrame", by: str, unit: str) -> None:
-    """Print the errors on groups, how often intervals hold, and the verdict."""
+def evaluation_of_groups(errors: "pd.DataFrame", by: str, n_classes: int, unit: str, *, verbose: bool) -> None:
+    """Print the errors on groups, how often intervals hold, and the verdict.
+
+    With `verbose` also NMD and the names of methods.
+    """
     facts, records = errors.attrs, errors.to_dict("records")
     single = f", {facts['n_single']:,} of a single item" if facts["n_single"] else ""
     groups = counted(facts["n_samples"], "group")
     print_lines(f"mean errors on {groups} of {counted(facts['n_items'], 'item')}, by {by}{single}")
+    rows = []
+    for name, row in zip(_estimate_names(records, verbose=verbose), records, strict=True):
+        cells = [f"{(n_classes - 1) * row[key]:.2f}" for key in ("nmd", "nmd_by_items")]
+        cells += [f"{row[key]:.2f}" for key in ("mean_class", "mean_class_by_items")]
+        rows.append((name, *cells, *([f"{row['nmd']:.4f}"] if verbose else [])))
     # Values of classes that are not one apart are in no unit that is known.
-    mean, unit = facts["mean_name"], unit if facts["steps_of_one"] else ""
-    headers = ("estimate", "NMD", "by items", f"{mean}\n({unit})" if unit else mean, "by items")
-    names = ("nmd", "nmd_by_items", "mean_class", "mean_class_by_items")
-    table(headers, [(row["estimate"], *(f"{row[name]:.4f}" for name in names)) for row in records])
+    mean, steps = facts["mean_name"], unit if facts["steps_of_one"] else ""
+    headers = ["estimate", f"distance\n({unit})", "by items", f"{mean}\n({steps})" if steps else mean, "by items"]
+    table([*headers, *(["NMD"] if verbose else [])], rows)
     model = records[0]
     sentences(
-        f"{percent(facts['level'])} intervals of {model['estimate']} contain {percent(model['covered'], 0)} of the "
+        f"{percent(facts['level'])} intervals of this model contain {percent(model['covered'], 0)} of the "
         f"true prevalences, with a mean width of {model['width']:.3f}, and {percent(model['mean_class_covered'], 0)} "
         "of the true means"
     )
-    print_lines(f"the {mean} is off by {model['mean_class']:.2f}{unit and f' {unit}'} on average")
+    print_lines(f"the {mean} is off by {model['mean_class']:.2f}{steps and f' {steps}'} on average")
     sentences(facts["verdict"])
 
 

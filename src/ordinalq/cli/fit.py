@@ -23,6 +23,8 @@ from ordinalq.cli.options import (
     WeightOption,
     WeightTypeOption,
     app,
+    check_roles,
+    check_tables,
     print_json,
     print_lines,
     split_names,
@@ -109,13 +111,16 @@ def fit(
 ) -> None:
     """Fit a model on a labelled table and write it to a file."""
     from ordinalq.cli import display
-    from ordinalq.io.table import open_table
+    from ordinalq.io.table import format_of, open_table
     from ordinalq.io.writing import check_output
     from ordinalq.tables import model_file
     from ordinalq.tables.fit import build_quantifier, fit_table
 
+    check_tables(table)
     file = open_table(table, format, encoding, quoting, max_spool, sheet)
     check_output(out, *(part.path for part in file.files))  # before the work, not after it
+    if format_of(out.name) is not None:
+        raise ValueError(f"{out}: expected the name of a model file, such as model.oq, got that of a table.")
     if out.exists() and not force and not model_file.is_model(out):
         raise FileExistsError(f"{out}: exists and is not an ordinalq model. Use another file or --force.")
     quantifier = build_quantifier(
@@ -160,6 +165,7 @@ def fit(
         "--weight-type": weight_type if weight and weight_type != "survey" else None,
     }
     how = [word for option, value in given.items() if value is not None for word in (option, value)]
+    how += ["--tidy-groups"] if tidy_groups else []
     display.next_step(shlex.join(["ordinalq", "predict", str(out), "NEW_TABLE", *how, "--interval", "0.95"]))
 
 
@@ -251,6 +257,9 @@ def evaluate(
     encoding: EncodingOption = "utf-8",
     quoting: QuotingOption = "auto",
     max_spool: MaxSpoolOption = 8.0,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show the error measures NMD and RNOD, and the names of methods.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Measure the errors of a model on groups or samples of a labelled table."""
@@ -260,6 +269,7 @@ def evaluate(
     from ordinalq.tables.model import unit
     from ordinalq.tables.model_file import load_model_and_info
 
+    check_roles(model, table)
     file = open_table(table, format, encoding, quoting, max_spool, sheet)
     loaded, info = load_model_and_info(model, trusted=split_names(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
@@ -288,11 +298,15 @@ def evaluate(
         print_json(results[0] if len(results) == 1 else {"groups": results[0], "samples": results[1]})
         return
     if groups is not None:
-        display.evaluation_of_groups(groups, str(by), what)
+        display.evaluation_of_groups(groups, str(by), len(info.classes), what, verbose=verbose)
     if drawn is not None:
         if groups is not None:
             print_lines("\nThe same on drawn samples, with the same feature distribution within each class:\n")
-        display.evaluation(drawn, str(protocol), len(info.classes), what)
+        display.evaluation(drawn, str(protocol), len(info.classes), what, verbose=verbose)
+    groups_option = [] if by is None else ["--by", by]
+    display.next_step(
+        shlex.join(["ordinalq", "predict", str(model), "NEW_TABLE", *groups_option, "--interval", "0.95"])
+    )
 
 
 def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
@@ -180,6 +180,31 @@ def split_names(text: str) -> list[str]:
     ['a', 'b', 'c']
     """
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def check_roles(model: Path, tables: Sequence[str]) -> None:
+    """Raise ValueError if the model is a table, or a table is a model."""
+    from ordinalq.io.table import format_of
+
+    is_table = model.is_file() and format_of(model.name) is not None and not _is_model(model)
+    if is_table and _is_model(Path(tables[0])):
+        raise ValueError(f"the model must come before the table, got {model} {tables[0]}. Use {tables[0]} {model}.")
+    if is_table:
+        raise ValueError(f"{model}: expected a model, which `ordinalq fit` writes, got a table.")
+    check_tables(tables)
+
+
+def check_tables(tables: Sequence[str]) -> None:
+    """Raise ValueError if a table is a model."""
+    for table in tables:
+        if _is_model(Path(table)):
+            raise ValueError(f"{table}: expected a table, got a model.")
+
+
+def _is_model(path: Path) -> bool:
+    from ordinalq.tables.model_file import is_model
+
+    return path.is_file() and is_model(path)
 
 
 def _escaped(character: str) -> str:

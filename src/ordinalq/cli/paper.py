@@ -95,6 +95,13 @@ def reproduce(
         raise typer.Exit(1)
 
 
+# Scores of the benchmarks of other authors.
+MEASURES = {
+    "castano": "EMD score, from 0 to 1; higher is better",
+    "semeval": "earth mover's distance in classes; lower is better",
+}
+
+
 def _reproduce_benchmark(
     name: str, profile: str, data: Path | None, out: Path | None, n_jobs: int, quiet: bool
 ) -> None:
@@ -117,7 +124,7 @@ def _reproduce_benchmark(
         cells = [
             [str(name), *("" if pd.isna(x) else f"{x:.4f}" for x in row)] for name, *row in found[columns].itertuples()
         ]
-        table(("method", *columns), cells, left=1)
+        table(("method", *columns), cells, left=1, title=MEASURES[name])
     print_lines(str(folder / "table.csv"))
     failed = scores.loc[scores["score"].isna(), "method"].unique()
     for method in failed:

@@ -30,6 +30,7 @@ from ordinalq.cli.options import (
     WeightOption,
     WeightTypeOption,
     app,
+    check_roles,
     print_json,
     print_lines,
     split_names,
@@ -163,7 +164,13 @@ class Job:
         job = replace(self)
         if more:
             vars(job)["file"] = self._opened([self.table, *more])
+            vars(job)["tables"] = [self.table, *map(str, more)]
         return job
+
+    @cached_property
+    def tables(self) -> list[str]:
+        """Names of the files, folders or patterns of the table."""
+        return [self.table]
 
     @cached_property
     def file(self) -> "Table":
@@ -261,7 +268,9 @@ def job_command(verb: Callable[..., None]) -> Callable[..., None]:
     own = [*inspect.signature(verb).parameters.values()][1:]
 
     def run(**given: Any) -> None:
-        verb(Job(**{one.name: given.pop(one.name) for one in shared}), **given)
+        job = Job(**{one.name: given.pop(one.name) for one in shared})
+        check_roles(job.model, [job.table])
+        verb(job, **given)
 
     named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared[:2], *own, *shared[2:])]
     run.__name__, run.__doc__ = verb.__name__, verb.__doc__
@@ -470,13 +479,60 @@ def _print_estimates(
         _print_diagnoses(found, job.by)
     for path in outputs:
         print_lines(f"written: {path}")
-    if display.fit(estimates, has_groups=job.has_groups):
-        return
-    if estimates.bounds is None:
+    has_misfits = display.fit(estimates, has_groups=job.has_groups)
+    _print_hints(job, estimates)
+    if estimates.bounds is None and not has_misfits:
         display.next_step("add --interval 0.95 for intervals")
-    elif job.by is not None and job.weight is None and not job.tidy_groups and str(job.table) != "-":
-        command = ["ordinalq", "plan", str(job.model), str(job.table), "--by", job.by]
-        display.next_step(f"for narrower intervals: {shlex.join(command)}")
+    else:
+        _print_plan(job, estimates, has_misfits=has_misfits)
+
+
+def _print_hints(job: Job, estimates: "Estimates") -> None:
+    """Print options for labels that are not used, and for groups that are dates."""
+    from ordinalq.cli import display
+
+    target = job.info.target
+    if job.labels is None and target is not None and target in job.file.columns():
+        how = f"--labels {shlex.quote(target)} uses it, if the labelled rows were drawn at random"
+        display.labelled("labels", f"column {target!r} is not used; {how}")
+    if column := _date_column(job, estimates):
+        by = ",".join(f"{one}:month" if one == column else one for one in job.columns or [])
+        display.labelled("groups", f"{column!r} has dates; --by {shlex.quote(by)} estimates months")
+
+
+def _date_column(job: Job, estimates: "Estimates") -> str:
+    """Return a column of groups that has dates but no period, "" if there is none."""
+    import pandas as pd
+
+    from ordinalq.io.columns import ISO_DATE, date_style
+    from ordinalq.samples.keys import with_period
+
+    if job.columns is None or estimates.keys is None:
+        return ""
+    for asked, column in zip(job.columns, estimates.keys.columns, strict=True):
+        if with_period(asked)[1] is not None:
+            continue
+        words = pd.Series(column.index).dropna().astype(str)
+        try:
+            if len(words) and (words.str.fullmatch(ISO_DATE).all() or date_style(words.to_frame(asked), asked, asked)):
+                return asked
+        except ValueError:  # the day may come before or after the month
+            return asked
+    return ""
+
+
+def _print_plan(job: Job, estimates: "Estimates", *, has_misfits: bool) -> None:
+    """Print the command that draws rows to label, if `plan` supports the options."""
+    from ordinalq.cli import display
+
+    unsupported = (job.weight, job.label_inclusion, job.tidy_groups or None)
+    if job.by is None or str(job.table) == "-" or any(option is not None for option in unsupported):
+        return
+    if display.all_labelled(estimates):
+        return
+    labels = [] if job.labels is None else ["--labels", job.labels]
+    command = shlex.join(["ordinalq", "plan", str(job.model), *job.tables, "--by", job.by, *labels])
+    display.next_step(f"{'to label items' if has_misfits else 'for narrower intervals'}: {command}")
 
 
 class Answer(NamedTuple):
@@ -603,6 +659,10 @@ def compare(
     job: Job,
     groups: Annotated[list[str], typer.Argument(help="Names of two or more groups, after further files of the table.")],
     interval: Annotated[float, typer.Option(help="Confidence level of the intervals of differences.")] = 0.95,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Output table of the differences: .csv, .tsv, .xlsx, .jsonl or .parquet."),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Output plot: .png, .svg or .pdf.")] = None,
 ) -> None:
     """Test which of two groups is higher, or all pairs of several groups."""
@@ -620,7 +680,9 @@ def compare(
         raise ValueError("--by must name the column of the groups to compare.")
     if len(set(groups)) < max(2, len(groups)):
         raise ValueError(f"expected at least two different groups to compare, got {', '.join(groups)}.")
-    kind = writing.figure_format(job.output(plot)) if plot else ""
+    if out is not None:
+        writing.table_format(out)  # a folder is not supported
+    outputs = _outputs(job, out, plot)
     with job.reading() as how:
         summary = summarize_table(job.loaded, job.file, tidy_groups=job.tidy_groups, **how)
     # All groups of the table determine their common offset.
@@ -632,11 +694,18 @@ def compare(
     estimates = estimate_some(job.quantifier, summary, some, rows, interval, plan, drift)
     assert estimates.keys is not None
     found = estimates.compare(*estimates.keys.tolist())
-    if plot is not None:
-        from ordinalq.plot import comparison
+    with ExitStack() as written:
+        if out is not None:
+            frame = found.frame()
+            shares = [name for name in frame if str(name).startswith("up_to_") or name == "probability"]
+            path = written.enter_context(writing.replacing(out))
+            writing.write_table(frame, path, writing.table_format(out), csv_safe=job.csv_safe, percent=shares)
+        if plot is not None:
+            from ordinalq.plot import comparison
 
-        with writing.replacing(plot) as path:
-            writing.save_figure(comparison(found, xlabel=job.info.target or ""), path, kind)
+            path = written.enter_context(writing.replacing(plot))
+            axes = comparison(found, xlabel=job.info.target or "")
+            writing.save_figure(axes, path, writing.figure_format(plot))
     display.smoothing(job.quantifier)
     if job.json:
         print_json(found.to_json())
@@ -645,9 +714,10 @@ def compare(
     display.assumption(estimates)
     display.basis(estimates)
     display.sentences(f"\n{found}")
-    if plot is not None:
-        print_lines(f"written: {plot}")
-    display.fit(estimates, has_groups=job.has_groups)
+    for path in outputs:
+        print_lines(f"written: {path}")
+    has_misfits = display.fit(estimates, has_groups=job.has_groups)
+    _print_plan(job, estimates, has_misfits=has_misfits)
 
 
 def _is_table(name: str) -> bool:
@@ -738,12 +808,13 @@ def _print_next_step(job: Job, out: Path, rows: "pd.DataFrame") -> None:
     column = job.labels or job.info.target or "LABELS"
     place = rows.columns[1 if len(job.file.files) > 1 else 0]
     by = [] if job.by is None else ["--by", job.by]
-    command = ["ordinalq", "predict", str(job.model), str(job.table), *by, "--labels", column, "--interval", "0.95"]
+    command = ["ordinalq", "predict", str(job.model), *job.tables, *by, "--labels", column, "--interval", "0.95"]
     display.labelled(
         "next",
         f"fill in {column} in {out}; copy it into a column {column} of {job.table}, to the rows whose numbers are in "
-        f"the column {place!r}; then: {shlex.join(command)}",
+        f"the column {place!r}; then:",
     )
+    print_lines(f"{'':<{display.WORD}}{shlex.join(command)}")  # in one line, so that it can be copied
 
 
 def _usual_width(job: Job, quantity: str) -> float:

@@ -468,6 +468,8 @@ MOSTLY = 0.9
 ISO_DATE = r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
 # Day and month before the year, and the time of the day.
 OTHER_DATE = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})( \d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?)?")
+# A number with a decimal comma, or one comma between thousands.
+COMMA_NUMBER = r"[+-]?\d+,\d+"
 
 
 def column_kinds(
@@ -554,6 +556,12 @@ def _kind(frame: pd.DataFrame, name: str) -> tuple[str, str]:
         return "date", ""
     if style := _date_style(words, name):
         return style, ""
+    if words.str.fullmatch(COMMA_NUMBER).all():
+        logger.warning(
+            "column %r has numbers with a comma, such as %s, which are not read as numbers: write them with a point",
+            name,
+            words.iloc[0],
+        )
     distinct = words.nunique()
     if distinct <= MAX_CATEGORIES:
         return "category", ""

@@ -122,7 +122,10 @@ def class_scale(classes: Any, class_values: Any = None) -> Scale:
 
 
 def _check_values(class_values: Any, labels: list[Any]) -> Floats:
-    """Return given values of classes, (n,), which rise or fall with the classes."""
+    """Return given values of classes, (n,), which rise or fall with the classes.
+
+    Neighbouring classes may have the same value, but not all classes.
+    """
     if isinstance(class_values, dict):
         names = {str(name): value for name, value in class_values.items()}
         if names.keys() != {str(label) for label in labels}:
@@ -135,7 +138,7 @@ def _check_values(class_values: Any, labels: list[Any]) -> Floats:
     except (TypeError, ValueError):
         raise TypeError(f"class_values must be numbers, got {class_values!r:.80}.") from None
     steps = np.diff(values) if values.shape == (len(labels),) else np.array([np.nan])
-    if not ((steps > 0).all() or (steps < 0).all()) or not np.isfinite(values).all():
+    if not ((steps >= 0).all() or (steps <= 0).all()) or not steps.any() or not np.isfinite(values).all():
         raise ValueError(
             f"class_values must be {len(labels)} numbers, one per class, that rise or fall with the classes, got "
             f"{class_values!r:.80}."

@@ -36,8 +36,8 @@ MEASURES = ("nmd", "rnod", "mean_class")
 NOTHING_CHANGED = "training prevalences"
 # What the verdict calls them.
 WORDS = {
-    "CC": "counting (CC)",
-    "PCC": "averaging the scores (PCC)",
+    "CC": "counting predictions",
+    "PCC": "averaging scores",
     NOTHING_CHANGED: "assuming that nothing changed",
 }
 # A difference counts where it would be seen by chance in fewer cases.
@@ -134,7 +134,7 @@ def verdict(compared: Sequence[Mapping[str, Any]], n_groups: int) -> str:
     """Return what comparisons say of the model, in one sentence.
 
     >>> verdict([{"other": "CC", "said": "better"}, {"other": "training prevalences", "said": "no better"}], 9)
-    'On your 9 groups this model is better than counting (CC), but no better than assuming that nothing changed.'
+    'On your 9 groups this model is better than counting predictions, but no better than assuming that nothing changed.'
     """
     if n_groups < 2:
         return "A single group does not tell whether this model is better than assuming that nothing changed."

@@ -414,7 +414,18 @@ def _label_values(rows: pd.DataFrame, target: str, classes: Sequence[Any] | None
             f"rows, got {short(words[at])}; correct it, or give all classes in order, classes=[...]."
         )
     if classes is None:
-        some = ", ".join(word[:40] for word in sorted(set(words.tolist()))[:5])
+        distinct = sorted(set(words.tolist()))
+        if len(distinct) == 1:
+            raise ValueError(
+                f"{source_name(rows)}: column {target!r} must have at least 2 classes, got {short(distinct[0])} in all "
+                "rows."
+            )
+        if len(distinct) > MAX_LABELS:
+            raise ValueError(
+                f"{source_name(rows)}: column {target!r} has {len(distinct):,} different words, too many for classes. "
+                "Use the column of the labels."
+            )
+        some = ", ".join(word[:40] for word in distinct[:5])
         raise ValueError(
             f"{source_name(rows)}: column {target!r} has labels without an order ({some}): "
             "give all of them in ascending order, classes=[...]."

@@ -480,7 +480,7 @@ def sentences(found: dict[str, Any] | None, classes: Sequence[Any], unit: str) -
                 ("order", f"contradicted by the data: neighbouring classes are hardly taken for one another. {fits}")
             )
         usual = known_order(names := [str(label) for label in classes])
-        if usual is not None and usual not in (names, names[::-1]) and not found.get("better_order"):
+        if usual is not None and usual != names and not found.get("better_order"):
             said.append(("order", f"not the usual order of these words: {', '.join(usual)}. Check it"))
         if found["rare"]:
             few = ", ".join(f"{name} ({count})" for name, count in found["rare"].items())
