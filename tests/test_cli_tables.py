@@ -98,6 +98,7 @@ def same_but_for_rounding(output, expected):
         assert abs(float(a.replace(",", "")) - float(b.replace(",", ""))) <= 2.1 * 10**-digits, (a, b)
 
 
+@pytest.mark.printed
 def test_transcript_of_the_readme_prints_what_it_says(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")

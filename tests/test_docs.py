@@ -107,6 +107,7 @@ def drawings():
     return make_figures
 
 
+@pytest.mark.printed
 def test_figures_show_what_the_code_draws(drawings):
     kept = json.loads(drawings.STORED.read_text(encoding="utf-8"))
     figures = drawings.figures()

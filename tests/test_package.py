@@ -58,6 +58,7 @@ def test_public_names_are_sorted_and_exist():
         oq.PACCC  # noqa: B018
 
 
+@pytest.mark.printed
 def test_example_of_the_readme_prints_what_it_says():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     example = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.DOTALL)
