@@ -349,6 +349,26 @@ def test_hellinger_minima_that_fit_one_histogram_exactly_are_compared_with_other
     assert choose(objective).minimize(objective).value < 0.0885
 
 
+def test_hellinger_minima_at_a_kink_are_found_next_to_a_start():
+    # The first of four histograms fits exactly at (.52, 0, .48). With rounded kinks, there is no minimum near by.
+    Q = np.array([[0.52, 0.48, 0.499, 0.501, 0.363, 0.637, 0.049, 0.951]])
+    M = np.array(
+        [
+            [1, 0.9998, 0.0002],
+            [0, 0.0002, 0.9998],
+            [0.9959, 1, 1],
+            [0.0041, 0, 0],
+            [0.3749, 0.3115, 0.5594],
+            [0.6251, 0.6885, 0.4406],
+            [0.0406, 0.9247, 0.8169],
+            [0.9594, 0.0753, 0.1831],
+        ]
+    )
+    objective = LinearObjective(Hellinger(), Tikhonov(1e-3), Data(Q, M, np.array([1000.0]), n_blocks=4))
+    solution = choose(objective).minimize(objective)
+    assert solution.value <= objective.value(np.array([[0.52, 0, 0.48]]), np.arange(1))
+
+
 def test_columns_of_vanishing_length_do_not_lead_off_the_simplex():
     # Two columns are so short that differences between them are lost next to the others: flat directions of many sizes.
     M = np.array([[0.301, 9.6e-93, 0.122, 0.445, 4.1e-93]])
