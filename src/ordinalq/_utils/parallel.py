@@ -116,10 +116,10 @@ def in_order(
 
 @contextmanager
 def early_workers(n_jobs: int, module: str) -> Iterator[Sequence["Future[None]"]]:
-    """Start the workers of :func:`in_order` before its calls are known, unless there are some already.
+    """Start the workers of :func:`in_order` before its calls are known.
 
-    They import the module while this process loads what the calls need. Yield a future for each worker, which is done
-    when it has started.
+    They import the module while this process loads what the calls need. Inside another such context, its workers are
+    used. Yield a future for each worker, which is done when it has started.
     """
     n_jobs, early = n_workers(n_jobs), _early.get()
     if n_jobs == 1 or early is not None:
@@ -150,7 +150,7 @@ def _import(module: str) -> None:
 
 
 def _called(function: Callable[..., Result], shared: Any, call: tuple[Any, ...]) -> "Future[Result]":
-    """Return the result of a call in this process; an error is raised in the order of the calls."""
+    """Return the result of a call in this process, or its error, as a future."""
     done: Future[Result] = Future()
     try:
         with _one_thread():

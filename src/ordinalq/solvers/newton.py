@@ -42,9 +42,10 @@ def lowest_nearby(values: Callable[[Floats, Index], Floats], P: Floats, rows: In
 
 
 def typical_curvature(H: Floats) -> Floats:
-    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n, at most the median of the classes.
+    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n.
 
-    A class whose column of M is long has a curvature that is larger than those of the others by orders of magnitude.
+    It is limited to the median curvature of the classes. A class whose column of M is long has a curvature that is
+    larger than those of the others by orders of magnitude.
     """
     means, diagonal = H.mean(axis=2), np.einsum("bii->bi", H)
     largest = (diagonal - 2 * means).max(axis=1) + means.mean(axis=1)

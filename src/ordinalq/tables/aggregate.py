@@ -189,7 +189,7 @@ def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Fi
 
 
 def _light(file: TableFile, block: Block, finished: Finished | None) -> tuple[Any, ...]:
-    """Return the arguments of `_chunk` in the form that is sent to another process."""
+    """Return the arguments of `_chunk` in the form for another process."""
     return file, file.light(block), finished
 
 
