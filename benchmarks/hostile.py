@@ -12,7 +12,8 @@ samples of one item, tau from 0 to 1e12, backgrounds. Nothing of the solvers is 
 - sums of absolute residuals by the dual of the linear program, from HiGHS;
 - the Hellinger distance, which is not convex, by the best of ten random starts of L-BFGS on soft-max coordinates.
 
-An excess counts if it is above 1e-9 of the minimum and above 1e-12 (Hellinger distance: 1e-8 and 1e-8). It is
+An excess counts if it is above 1e-9 of the minimum and above 1e-12 (Hellinger distance: 1e-8 and 1e-8), and above the
+bound of the rounding error of the objective in double precision, see `rounding_error`. It is
 silent unless the solver said that it did not converge. Exits with 1 if there is a silent excess, an exception, NaN, or
 more than 1% of the answers are flagged as not converged, or one whose condition number is below 1e8.
 """
@@ -72,6 +73,8 @@ SUPPORTS = (1e-13, 1e-9, 1e-6)
 MOST_SUPPORTS = 12
 # Where a curvature counts as zero; noise if it is the smaller one, but p may have to move along it all the same.
 SINGULAR = (1e-15, 1e-19)
+# Operations for the term of one bin in the Poisson likelihood.
+OPERATIONS = 6
 LIKELIHOOD_FLOOR = np.longdouble(1e-300)
 
 
@@ -188,6 +191,13 @@ def draw(index, seed=0):
 # The losses once more, written from their formulas in extended precision.
 
 
+def weights(data):
+    """Return the weights (d,) of least squares with the variances of Poisson counts."""
+    q = data.Q[0].astype(np.longdouble)
+    deviation = np.sqrt(1 + np.maximum(1, data.sizes[0] - len(q)) * q)
+    return (deviation / deviation.mean()) ** -2
+
+
 def long_loss(problem, data, p):
     """Return value, gradient (n,) and Hessian (n, n) of a convex smooth loss at p, in extended precision."""
     M, q = data.M.astype(np.longdouble), data.Q[0].astype(np.longdouble)
@@ -195,8 +205,7 @@ def long_loss(problem, data, p):
     if problem.loss in ("squares", "cumulated"):
         return (v - q) @ (v - q), 2 * M.T @ (v - q), 2 * M.T @ M
     if problem.loss == "weighted":
-        deviation = np.sqrt(1 + np.maximum(1, data.sizes[0] - len(q)) * q)
-        w = (deviation / deviation.mean()) ** -2
+        w = weights(data)
         return w @ (v - q) ** 2, 2 * M.T @ (w * (v - q)), 2 * (M.T * w) @ M
     if problem.loss == "energy":
         return 2 * p @ q - p @ M @ p, 2 * (q - M @ p), -2 * M
@@ -205,6 +214,33 @@ def long_loss(problem, data, p):
     ratio = np.where(seen, q / v, 0)
     terms = v - q - np.where(seen, q * np.log(np.where(seen, v / np.where(seen, q, 1), 1)), 0)
     return N * terms.sum(), N * M.T @ (1 - ratio), N * (M.T * (ratio / v)) @ M
+
+
+def rounding_error(problem, data, p):
+    """Return a bound of the rounding error of a convex smooth objective at p (n,), evaluated in double precision.
+
+    A sum of products of k terms has an error of at most k eps/2 times the sum of their absolute values. The error of
+    each v = M p + o and r = C p is multiplied by the derivative of its term. Here k = n + d + 6 for d bins, as the term
+    N (v - q - q log(v / q)) of one bin takes six operations.
+    """
+    M, q, n = np.abs(data.M), data.Q[0], len(p)
+    o = np.zeros(len(M)) if data.background is None else data.background[0]
+    v, size = data.M @ p + o, M @ p + np.abs(o)
+    if problem.loss == "energy":
+        terms = 2 * p @ np.abs(q) + p @ M @ p
+    elif problem.loss == "poisson":
+        v = np.maximum(v, float(LIKELIHOOD_FLOOR))
+        ratio = np.where(q > 0, q / v, 0.0)
+        logs = np.where(q > 0, q * np.abs(np.log(np.where(ratio > 0, ratio, 1.0))), 0.0)
+        terms = data.sizes[0] * (v + q + logs + np.abs(1 - ratio) * size).sum()
+    else:
+        w = weights(data) if problem.loss == "weighted" else np.ones(len(q))
+        terms = (w * ((v - q) ** 2 + 2 * np.abs(v - q) * (size + np.abs(q)))).sum()
+    if problem.tau > 0:
+        C = difference_matrix(n, problem.order)
+        r = np.abs(C @ p)
+        terms += problem.tau * (r * r / 2 + r * (np.abs(C) @ p)).sum()
+    return (n + len(q) + OPERATIONS) * np.finfo(float).eps / 2 * float(terms)
 
 
 def convex_minimum(problem, data, p):
@@ -417,6 +453,7 @@ def judge(index, seed=0):
             value, best = linear_minimum(data, p)
         else:
             value, best = convex_minimum(problem, data, p)
+            floor = max(floor, rounding_error(problem, data, p))
     excess = value - best
     if not excess > tolerance(best, relative, floor):
         excess = 0.0

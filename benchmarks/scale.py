@@ -3,6 +3,7 @@
     python benchmarks/scale.py --tiny
     python benchmarks/scale.py speed --kinds numbers --rows 35300000 --folder data     # 3 GB of CSV
     python benchmarks/scale.py speed --kinds texts --rows 19000000 --folder data       # 3 GB of CSV
+    python benchmarks/scale.py speed --kinds numbers parquet --rows 10000000 --folder data  # two processes and one
     python benchmarks/scale.py speed memory growth --kinds parquet --rows 10000000 --folder data --plot docs/scale.svg
 
 Data are made under a temporary folder, or in one that keeps them. Times are those of the processor, summed over
@@ -143,7 +144,7 @@ def predict(model, path, *more):
 
 
 def speed(n, folder, kinds):
-    """Print what `predict --by` takes next to reading and scoring alone, and with two workers."""
+    """Print what `predict --by` takes next to reading and scoring alone, and with two processes."""
     for kind in kinds:
         model, path = model_of(kind, folder), written(kind, n, folder)
         few = written(kind, FEW, folder)
@@ -160,22 +161,22 @@ def speed(n, folder, kinds):
             f"{kind}: {n:,} rows, {size:,.0f} MB\n"
             f"  alone {alone[0]:.1f} s, predict {one[0]:.1f} s, {one[0] / alone[0]:.2f} times as long; without what it "
             f"takes to start, {net[0]:.1f} and {net[1]:.1f} s, {net[1] / net[0]:.2f}\n"
-            f"  two workers {two[0]:.1f} s, of which the first process {two[3]:.1f}; two idle cores could be "
-            f"{2 * one[0] / two[0]:.2f} times as fast as one; by the clock {one[1]:.1f} and {two[1]:.1f} s, "
+            f"  two processes {two[0]:.1f} s, of which the first {two[3]:.1f}; two idle cores could be "
+            f"{one[0] / two[3]:.2f} times as fast as one; by the clock {one[1]:.1f} and {two[1]:.1f} s, "
             f"{one[1] / two[1]:.2f}, at a load of {os.getloadavg()[0]:.1f}\n"
-            f"  memory {one[2]:,.0f} MB, with two workers {two[2]:,.0f} MB in all",
+            f"  memory {one[2]:,.0f} MB, with two processes {two[2]:,.0f} MB in all",
             flush=True,
         )
 
 
 def memories(n, folder, kinds):
-    """Print the memory of two workers at two sizes, and the bytes that SLD keeps of an item."""
+    """Print the memory of two processes at two sizes, and the bytes that SLD keeps of an item."""
     for kind in kinds:
         for method in (oq.OPACC(), oq.SLD()):
             model = model_of(kind, folder, method)
             for size in (n // 4, n):
                 most = watched(predict(model, written(kind, size, folder), "--n-jobs", 2))[2]
-                print(f"{kind}, {type(method).__name__}: {size:,} rows, {most:,.0f} MB in three processes", flush=True)
+                print(f"{kind}, {type(method).__name__}: {size:,} rows, {most:,.0f} MB in two processes", flush=True)
         items = summarize_table(oq.load_model(model), open_table(written(kind, n // 4, folder)), by="shop").items
         arrays = [array for part in items for array in (part.S, part.samples.items, part.samples.offsets, part.rows)]
         n_bytes = sum(array.nbytes for array in arrays)

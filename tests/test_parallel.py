@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-# One call for two workers: the other one waits for work when the command is killed.
+# One call for two workers, or for the command and two workers: the others wait for work when the command is killed.
 WORK = """
 import os, sys, time
 from joblib import delayed
@@ -27,7 +27,7 @@ with parallel("loky", 2) as run:
     list(run(delayed(work)(sys.argv[1]) for _ in range(1)))
 """,
     "a prediction": """
-list(in_order(work, None, [(sys.argv[1],)], 2))
+list(in_order(work, None, [(sys.argv[1],)], 3))
 """,
 }
 

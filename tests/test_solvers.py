@@ -349,6 +349,53 @@ def test_hellinger_minima_that_fit_one_histogram_exactly_are_compared_with_other
     assert choose(objective).minimize(objective).value < 0.0885
 
 
+def test_hellinger_minima_at_a_kink_are_found_next_to_a_start():
+    # The first of four histograms fits exactly at (.52, 0, .48). With rounded kinks, there is no minimum near by.
+    Q = np.array([[0.52, 0.48, 0.499, 0.501, 0.363, 0.637, 0.049, 0.951]])
+    M = np.array(
+        [
+            [1, 0.9998, 0.0002],
+            [0, 0.0002, 0.9998],
+            [0.9959, 1, 1],
+            [0.0041, 0, 0],
+            [0.3749, 0.3115, 0.5594],
+            [0.6251, 0.6885, 0.4406],
+            [0.0406, 0.9247, 0.8169],
+            [0.9594, 0.0753, 0.1831],
+        ]
+    )
+    objective = LinearObjective(Hellinger(), Tikhonov(1e-3), Data(Q, M, np.array([1000.0]), n_blocks=4))
+    solution = choose(objective).minimize(objective)
+    assert solution.value <= objective.value(np.array([[0.52, 0, 0.48]]), np.arange(1))
+
+
+def test_a_strong_penalty_next_to_a_long_column_leaves_the_other_classes_exact():
+    # The column of the second class is 10,000 times as long, so it has no mass. Of the multiplier of the penalty,
+    # 1e11 times a difference of p, only five digits can be computed from p.
+    Q = np.array([[0.0990, 0.4578, 0.0735, 0.0617, 0.4089, 0.1051]])
+    M = np.array(
+        [
+            [0.1045, 3092.6, 0.0089, 0.1747],
+            [0.1731, 10983.2, 0.4017, 0.0877],
+            [0.0707, 980.0, 0.0559, 0.2310],
+            [0.2281, 3304.9, 0.2188, 0.2566],
+            [0.1977, 7938.7, 0.2498, 0.1240],
+            [0.2259, 5343.9, 0.0650, 0.1260],
+        ]
+    )
+    background = np.array([[0.0657, 0.0244, 0.0735, 0.0284, 0.0089, 0.0051]])
+    data = Data(Q, M, np.array([30.0]), background=background)
+    objective = LinearObjective(LeastSquares("poisson"), Tikhonov(1e11, order=2), data)
+    solution = choose(objective).minimize(objective)
+    assert solution.converged
+    # Along this direction, the penalty does not change.
+    direction = np.array([-2, 0, 1, 1])
+    for step in 10.0 ** -np.arange(2, 8):
+        for moved in (solution.p + step * direction, solution.p - step * direction):
+            inside = moved.min() >= 0
+            assert not inside or objective.value(moved, np.arange(1)) >= solution.value - 1e-10
+
+
 def test_columns_of_vanishing_length_do_not_lead_off_the_simplex():
     # Two columns are so short that differences between them are lost next to the others: flat directions of many sizes.
     M = np.array([[0.301, 9.6e-93, 0.122, 0.445, 4.1e-93]])

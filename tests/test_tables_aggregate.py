@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import wait
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pytest
 from summaries import predict_table
 
 import ordinalq as oq
-from ordinalq._utils.parallel import in_order
+from ordinalq._utils.parallel import early_workers, in_order
 from ordinalq.cli import main
 from ordinalq.io import csv
 from ordinalq.io.table import open_table
@@ -49,8 +50,16 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def workers():
+    """Return two workers that have started, so that small tables also reach them."""
+    with early_workers(3, "ordinalq.tables.aggregate") as started:
+        wait(started)
+        yield started
+
+
 @pytest.mark.parametrize("name", ["pacc", "sld"])
-def test_the_number_of_workers_changes_no_byte(folder, tmp_path, name):
+def test_the_number_of_workers_changes_no_byte(folder, tmp_path, name, workers):
     for n_jobs in (1, 2, 3):
         how = ["--by", "shop,day", "--interval", "0.9", "--n-jobs", n_jobs, "--out", tmp_path / f"{n_jobs}.parquet"]
         run("predict", folder / f"{name}.oq", folder / "parts", *how)
@@ -62,7 +71,7 @@ def test_the_number_of_workers_changes_no_byte(folder, tmp_path, name):
     assert found["shop"].isna().sum() == 2
 
 
-def test_a_worker_names_the_file_and_the_line(folder, tmp_path, capsys):
+def test_a_worker_names_the_file_and_the_line(folder, tmp_path, capsys, workers):
     for part in sorted((folder / "parts").iterdir()):
         (tmp_path / part.name).write_text(part.read_text())
     text = (tmp_path / "2.csv").read_text().splitlines()
@@ -85,6 +94,35 @@ def test_an_error_of_the_calls_is_raised_and_results_come_in_order():
     assert list(in_order(_later, 100, ((i,) for i in range(7)), 2)) == [100 + i for i in range(7)]
     with pytest.raises(ValueError, match="n_jobs must be a whole number other than 0"):
         list(in_order(_later, 100, [], 0))
+
+
+def test_this_process_and_workers_that_were_started_early_share_the_calls():
+    with early_workers(2, "ordinalq.tables.aggregate") as started:
+        # The first calls do not wait for the worker, which is starting.
+        assert list(in_order(_pid, None, [()] * 2, 2)) == [os.getpid()] * 2
+        wait(started)
+        found = list(in_order(_pid, None, [()] * 8, 2))
+        again = list(in_order(_pid, None, [()] * 8, 2))
+    assert os.getpid() in found
+    assert len(set(found)) == 2
+    assert set(again) == set(found)
+
+
+def test_the_error_of_the_first_of_two_failing_calls_is_raised(workers):
+    # The workers get the first calls, and this process gets the last, which fails before them.
+    with pytest.raises(ValueError, match="call 1 of 5"):
+        list(in_order(_fail, 5, ((i,) for i in range(5)), 3))
+
+
+def _fail(shared, number):
+    time.sleep(0.2 if number < 4 else 0)
+    if number in (1, 4):
+        raise ValueError(f"call {number} of {shared}")
+
+
+def _pid(_):
+    time.sleep(0.05)
+    return os.getpid()
 
 
 def _later(shared, number):

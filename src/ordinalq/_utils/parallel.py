@@ -1,5 +1,6 @@
 """Worker processes that end with their parent, and locks on folders."""
 
+import importlib
 import os
 import signal
 import sys
@@ -7,11 +8,13 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar
 
 import joblib
 from threadpoolctl import threadpool_limits
@@ -24,8 +27,14 @@ PER_WORKER = 2
 # thousand rows take ten times as long with them.
 MANY_ROWS = 50_000
 
-Result = TypeVar("Result")
+# Results that wait for an earlier one, per process.
+MAX_WAITING = 8
 
+Result = TypeVar("Result")
+# An executor, and one future per worker, which is done when the worker has started.
+Started: TypeAlias = tuple[Any, list[Future[None]]]
+
+_early: ContextVar[Started | None] = ContextVar("_early", default=None)
 _watching = threading.Event()
 
 
@@ -65,13 +74,19 @@ def _watch(parent: int) -> None:
 
 
 def in_order(
-    function: Callable[..., Result], shared: Any, calls: Iterable[tuple[Any, ...]], n_jobs: int = 1
+    function: Callable[..., Result],
+    shared: Any,
+    calls: Iterable[tuple[Any, ...]],
+    n_jobs: int = 1,
+    light: Callable[..., tuple[Any, ...]] | None = None,
 ) -> Iterator[Result]:
     """Yield function(shared, *call) for each call in order, by `n_jobs` processes.
 
-    The function is at the top of a module, so that workers find it; each worker gets `shared` once. BLAS and OpenMP
-    have one thread, also without workers: products of a block are small, and idle threads would use the CPU.
-    Calls are requested when workers are free. An error of a call, or of the iterator of calls, is raised here.
+    This process is one of them. The others are workers, which start here or inside :func:`early_workers`; until then,
+    this process has all calls. The function is at the top of a module, so that workers find it; each worker gets
+    `shared` once, and a call as light(*call). BLAS and OpenMP have one thread, also without workers: products of a
+    block are small, and idle threads would use the CPU. Calls are requested when a process is free. An error of a call,
+    or of the iterator of calls, is raised here.
     """
     n_jobs = n_workers(n_jobs)
     if n_jobs == 1:
@@ -80,22 +95,69 @@ def in_order(
                 result = function(shared, *call)
             yield result
         return
+    early = _early.get()
+    with ExitStack() as stack:
+        executor, started = early or stack.enter_context(_workers(n_jobs, function.__module__))
+        path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory(prefix="ordinalq-")), "shared")
+        joblib.dump(shared, path)
+        waiting: deque[Future[Result]] = deque()
+        for call in calls:
+            n_started = sum(one.done() and one.result() is None for one in started)
+            if sum(not one.done() for one in waiting) < PER_WORKER * n_started:
+                sent = call if light is None else light(*call)
+                waiting.append(executor.submit(_call, function, path, sent))
+                continue
+            waiting.append(_called(function, shared, call))
+            while waiting and (waiting[0].done() or len(waiting) >= MAX_WAITING * n_jobs):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@contextmanager
+def early_workers(n_jobs: int, module: str) -> Iterator[Sequence["Future[None]"]]:
+    """Start the workers of :func:`in_order` before its calls are known.
+
+    They import the module while this process loads what the calls need. Inside another such context, its workers are
+    used. Yield a future for each worker, which is done when it has started.
+    """
+    n_jobs, early = n_workers(n_jobs), _early.get()
+    if n_jobs == 1 or early is not None:
+        yield [] if early is None else early[1]
+        return
+    with _workers(n_jobs, module) as started:
+        token = _early.set(started)
+        try:
+            yield started[1]
+        finally:
+            _early.reset(token)
+
+
+@contextmanager
+def _workers(n_jobs: int, module: str) -> Iterator[Started]:
+    """Start n_jobs - 1 workers, which import a module, and end them afterwards."""
     from joblib.externals.loky import ProcessPoolExecutor
 
-    executor = ProcessPoolExecutor(n_jobs, initializer=end_with_parent, initargs=(os.getpid(),))
-    with tempfile.TemporaryDirectory(prefix="ordinalq-") as folder:
-        path = os.path.join(folder, "shared")
-        joblib.dump(shared, path)
-        try:
-            waiting: deque[Any] = deque()
-            for call in calls:
-                waiting.append(executor.submit(_call, function, path, call))
-                if len(waiting) >= PER_WORKER * n_jobs:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            executor.shutdown(kill_workers=True)
+    executor = ProcessPoolExecutor(n_jobs - 1, initializer=end_with_parent, initargs=(os.getpid(),))
+    try:
+        yield executor, [executor.submit(_import, module) for _ in range(n_jobs - 1)]
+    finally:
+        executor.shutdown(kill_workers=True)
+
+
+def _import(module: str) -> None:
+    importlib.import_module(module)
+
+
+def _called(function: Callable[..., Result], shared: Any, call: tuple[Any, ...]) -> "Future[Result]":
+    """Return the result of a call in this process, or its error, as a future."""
+    done: Future[Result] = Future()
+    try:
+        with _one_thread():
+            done.set_result(function(shared, *call))
+    except Exception as error:
+        done.set_exception(error)
+    return done
 
 
 def n_workers(n_jobs: Any) -> int:
@@ -107,12 +169,26 @@ def n_workers(n_jobs: Any) -> int:
 
 def _call(function: Callable[..., Any], path: str, call: tuple[Any, ...]) -> Any:
     """Run one call in a worker, with one thread."""
-    with suppress(ModuleNotFoundError):  # not installed without the extra `tables`
-        import pyarrow as pa
-
-        pa.set_cpu_count(1)
-    with threadpool_limits(1):
+    with _one_thread():
         return function(_shared(path), *call)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Limit BLAS, OpenMP and Arrow to one thread."""
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError:  # not installed without the extra `tables`
+        pa = None
+    before = None if pa is None else pa.cpu_count()
+    if pa is not None:
+        pa.set_cpu_count(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        if pa is not None:
+            pa.set_cpu_count(before)
 
 
 @lru_cache(maxsize=1)

@@ -270,7 +270,12 @@ def job_command(verb: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         job = Job(**{one.name: given.pop(one.name) for one in shared})
         check_roles(job.model, [job.table])
-        verb(job, **given)
+        if job.n_jobs == 1 or given.get("engine", "local") != "local":
+            return verb(job, **given)
+        from ordinalq._utils.parallel import early_workers
+
+        with early_workers(job.n_jobs, "ordinalq.tables.aggregate"):
+            return verb(job, **given)
 
     named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared[:2], *own, *shared[2:])]
     run.__name__, run.__doc__ = verb.__name__, verb.__doc__

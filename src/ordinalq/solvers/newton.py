@@ -41,10 +41,15 @@ def lowest_nearby(values: Callable[[Floats, Index], Floats], P: Floats, rows: In
     return best
 
 
-def largest_curvature(H: Floats) -> Floats:
-    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n."""
-    means = H.mean(axis=2)
-    return np.asarray((np.einsum("bii->bi", H) - 2 * means).max(axis=1) + means.mean(axis=1))
+def typical_curvature(H: Floats) -> Floats:
+    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n.
+
+    It is limited to the median curvature of the classes. A class whose column of M is long has a curvature that is
+    larger than those of the others by orders of magnitude.
+    """
+    means, diagonal = H.mean(axis=2), np.einsum("bii->bi", H)
+    largest = (diagonal - 2 * means).max(axis=1) + means.mean(axis=1)
+    return np.asarray(np.minimum(largest, np.median(np.abs(diagonal), axis=1)))
 
 
 def with_ridge(H: Floats, G: Floats) -> Floats:
@@ -315,15 +320,20 @@ def _other_starts(objective: Objective, max_iter: int, tol: float) -> list[Float
 
 
 def _from_each(objective: Objective, starts: list[Floats], max_iter: int, tol: float) -> Iterator[Solution]:
-    """Yield the minima from each of several starts (B, n)."""
+    """Yield the minima from each of several starts (B, n).
+
+    Each start is used twice: along the stages, and for the objective itself. A stage with rounded kinks can lead away
+    from a minimum at a kink next to the start.
+    """
     B, n = objective.n_samples, objective.n_classes
     step = max(1, HESSIANS // (B * n * n))
     for first in range(0, len(starts), step):
         some = starts[first : first + step]
         several = objective.take(np.tile(np.arange(B), len(some)))
-        found = _minimize_in_stages(several, several.stages()[1:], np.concatenate(some), max_iter, tol)
-        move_to_uniform(several, found)
-        yield from (found.take(np.arange(k * B, (k + 1) * B)) for k in range(len(some)))
+        for stages in (several.stages()[1:], []):
+            found = _minimize_in_stages(several, stages, np.concatenate(some), max_iter, tol)
+            move_to_uniform(several, found)
+            yield from (found.take(np.arange(k * B, (k + 1) * B)) for k in range(len(some)))
 
 
 def _minimize_in_stages(
@@ -461,7 +471,7 @@ class _Run:
             return at
         tau, C, c = self.penalty
         if first:
-            self.stiff = is_stiff(self.penalty, largest_curvature(at.hessian) / 2)
+            self.stiff = is_stiff(self.penalty, typical_curvature(at.hessian) / 2)
         R = row_product(self.P[open_], C.T) - c
         stiff = self.stiff[open_]
         self.r[open_] = np.where(stiff[:, None], self.r[open_], tau * R)

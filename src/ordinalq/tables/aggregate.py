@@ -176,9 +176,8 @@ def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Fi
     seen: set[str] = set()
 
     def summaries() -> Iterator[Summary]:
-        blocks = file.blocks(reading.wanted)
-        calls = ((part, block if n_jobs == 1 else part.light(block), finished) for part, block in blocks)
-        chunks = in_order(_chunk, reading, calls, n_jobs)
+        calls = ((part, block, finished) for part, block in file.blocks(reading.wanted))
+        chunks = in_order(_chunk, reading, calls, n_jobs, _light)
         for chunk in iterate_parts("reading the table", chunks, file.n_bytes):
             reading.groups.record_strings(chunk.strings)
             seen.update(chunk.seen)
@@ -187,6 +186,11 @@ def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Fi
     summary = merge_all(summaries())
     file.check_seen(reading.wanted, seen)
     return summary
+
+
+def _light(file: TableFile, block: Block, finished: FinishedBlocks | None) -> tuple[Any, ...]:
+    """Return the arguments of `_chunk` in the form for another process."""
+    return file, file.light(block), finished
 
 
 def _chunk(reading: Reading, file: TableFile, block: Block, finished: FinishedBlocks | None) -> tuple[Chunk, int]:

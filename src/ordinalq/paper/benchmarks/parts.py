@@ -55,7 +55,10 @@ def run_parts(
 
 
 def _finished(path: Path, profile: str, keys: tuple[str, ...]) -> set[tuple[Any, ...]]:
-    """Return the parts of a profile without failed methods, and remove the rows of the others from the file."""
+    """Return the parts of a profile in which no method failed.
+
+    The rows of the others are removed from the file.
+    """
     table = pd.read_csv(path, keep_default_na=False, dtype=str)
     parts = pd.MultiIndex.from_frame(table[[*keys, "profile"]])
     table = table[~parts.isin(parts[table["score"] == ""])]
