@@ -106,8 +106,8 @@ def in_order(
             if sum(not one.done() for one in waiting) < PER_WORKER * n_started:
                 sent = call if light is None else light(*call)
                 waiting.append(executor.submit(_call, function, path, sent))
-                continue
-            waiting.append(_called(function, shared, call))
+            else:
+                waiting.append(_called(function, shared, call))
             while waiting and (waiting[0].done() or len(waiting) >= MAX_WAITING * n_jobs):
                 yield waiting.popleft().result()
         while waiting:
