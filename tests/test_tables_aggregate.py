@@ -133,6 +133,17 @@ def _add(shared, number):
     return shared + number
 
 
+def test_a_worker_that_is_killed_is_named_in_the_error():
+    with pytest.raises(RuntimeError, match=r"^A worker process was killed"), early_workers(2, "json") as started:
+        wait(started)
+        list(in_order(_kill_other, os.getpid(), [()] * 4, 2))
+
+
+def _kill_other(first):
+    if os.getpid() != first:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def _fail(shared, number):
     time.sleep(0.2 if number < 4 else 0)
     if number in (1, 4):
