@@ -829,7 +829,7 @@ def _usual_width(job: Job, quantity: str) -> float:
     if quantity != "mean":
         return 0.1
     numbers = scale_of(job.quantifier).numbers
-    return 0.3 * float(numbers[-1] - numbers[0]) / (len(numbers) - 1)
+    return 0.3 * abs(float(numbers[-1] - numbers[0])) / (len(numbers) - 1)
 
 
 def _draw_rows(
