@@ -134,7 +134,12 @@ def _add(shared, number):
 
 
 def test_a_worker_that_is_killed_is_named_in_the_error():
-    with pytest.raises(RuntimeError, match=r"^A worker process was killed"), early_workers(2, "json") as started:
+    with pytest.raises(RuntimeError, match=r"^A worker process was killed"):
+        _lose_a_worker()
+
+
+def _lose_a_worker():
+    with early_workers(2, "json") as started:
         wait(started)
         list(in_order(_kill_other, os.getpid(), [()] * 4, 2))
 
