@@ -89,7 +89,7 @@ def contained(train, new, folder, by):
 
 def products(frame, splits):
     """Print how many intervals contain the true mean, in new products and in new rows of the training products."""
-    print("\n| new rows are of | fit | products | contained | with 20 items or more | contained | mean width |")
+    print("\n| new rows come from | fit | products | contained | with 20 items or more | contained | mean width |")
     print("|" + "---|" * 7)
     for kind in ("new products", "the training products"):
         for by in (True, False):

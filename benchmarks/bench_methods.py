@@ -510,7 +510,7 @@ def measure(options):
         "Best of several runs, including the means over samples. Memory is the peak of tracemalloc during one call."
     )
     if left_out:
-        remark += f" Not measured, because they do not accept given scores: {', '.join(left_out)}."
+        remark += f" Not measured, because they do not accept precomputed scores: {', '.join(left_out)}."
     sections = [("Our methods", remark, methods)]
     missing = missing_peers()
     for package in missing:
@@ -521,15 +521,15 @@ def measure(options):
     loops = measure_loops(workload, batches[0], n_first)
     compared = (
         f"Medians over the first {n_first} samples, solved one by one. ordinalq solves {len(batches[0])} samples at "
-        "once, with the same parameters. The gap is the part of the possible descent that is missed. The minimum is "
-        f"the same if the gap is at most {SAME_EXCESS_CONVEX:g} ({SAME_EXCESS:g} for the Hellinger distance) on "
-        f"{SAME_SHARE:.0%} of the samples. If nothing is minimized (CC, PCC, EM), the gap is the largest difference "
-        "from our estimate."
+        "once, with the same parameters. The gap is the fraction of the possible decrease in loss that the alternative "
+        f"misses. The minimum is the same if the gap is at most {SAME_EXCESS_CONVEX:g} ({SAME_EXCESS:g} for the "
+        f"Hellinger distance) on {SAME_SHARE:.0%} of the samples. If nothing is minimized (CC, PCC, EM), the gap is "
+        "the largest difference from our estimate."
     )
     if missing:
         compared += f" Not installed: {', '.join(missing)}."
     fastest = "The fastest alternative that finds the same minimum."
-    bare = " Targets apply to methods, not to the quadratic program of a package in a loop over our M and q."
+    bare = " Targets apply to methods, not to loops that call a package's quadratic solver with our M and q."
     sections += [
         ("Other packages", compared, peers),
         ("Ratios to other packages", fastest + bare, ratio_rows(peers, PEER_RATIOS)),
@@ -538,7 +538,7 @@ def measure(options):
     ]
     sizes = [(1000, SAMPLE_SIZE), (5000, SAMPLE_SIZE), (1000, 100), (1000, 10_000), (20_000, SAMPLE_SIZE)]
     growth = measure_scaling(workload, TINY_GROWTH if options.tiny else sizes[:4] if options.quick else sizes)
-    sections.append(("Growth (OPACC)", "Time grows linearly with the numbers of samples and items.", growth))
+    sections.append(("Growth (OPACC)", "Time grows linearly with the number of samples and of items.", growth))
     n_large, n_pool = (100, 2000) if options.tiny else (10_000, 100_000) if options.quick else (100_000, 1_000_000)
     n_drawn = 100 if options.tiny else 5000
     sections.append(("Other limits", "", measure_checks(workload, n_drawn, n_large, n_pool)))

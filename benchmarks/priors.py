@@ -114,7 +114,7 @@ def measure(name, split, sizes, n_samples, tiny):
                 error = oq.metrics.nmd(samples.prevalences, method.solve_scores(T, samples).p)
                 found[label, protocol, size] = error.mean()
             training = np.broadcast_to(np.bincount(y) / len(y), samples.prevalences.shape)
-            found["training shares", protocol, size] = oq.metrics.nmd(samples.prevalences, training).mean()
+            found["training distribution", protocol, size] = oq.metrics.nmd(samples.prevalences, training).mean()
     return found
 
 
@@ -139,7 +139,7 @@ def main():
             continue
         print(f"\n| {protocol}, {len(having)} sets | {' | '.join(f'N = {size}' for size in sizes)} |")
         print("|---|" + "--:|" * len(sizes))
-        for label in (*METHODS, "training shares"):
+        for label in (*METHODS, "training distribution"):
             means = [np.exp(np.mean([np.log(found[label, protocol, size]) for found in having])) for size in sizes]
             print(f"| {label} | {' | '.join(f'{mean:.4f}' for mean in means)} |")
 

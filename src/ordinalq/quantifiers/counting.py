@@ -38,7 +38,7 @@ class _Counting(Quantifier):
 
 
 class CC(_Counting):
-    """Classify and count: the part of items classified as each class [eq:cc].
+    """Classify and count: the proportion of items classified as each class [eq:cc].
 
     Parameters
     ----------
