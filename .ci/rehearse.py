@@ -138,7 +138,7 @@ def main(names):
         records = stored(store) | {name: record}  # other steps may have ended meanwhile
         store.write_text(json.dumps(records, indent=1), encoding="utf-8")
         _, _, by_hand = PAGE.read_text(encoding="utf-8").partition(BY_HAND)
-        PAGE.write_text(report(records) + BY_HAND + by_hand, encoding="utf-8")
+        PAGE.write_text(f"{report(records)}\n{BY_HAND}{by_hand}", encoding="utf-8")
     return int(any(record["code"] for record in stored(store).values()))
 
 
