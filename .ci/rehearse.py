@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "rehearsal"
 PAGE = ROOT / "docs" / "validation" / "rehearsal.md"
-# Text of the page from this line on is written by hand and stays.
+# Text of the report from this line on is written by hand and stays.
 BY_HAND = "## Asked and measured"
 MAKE = (
     "test",
@@ -91,7 +91,7 @@ def last_line(log):
 
 
 def report(records):
-    """Return the generated part of the page."""
+    """Return the generated part of the report."""
     packages = ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow")
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     rows, missing = [], []
@@ -111,7 +111,7 @@ def report(records):
             "",
             "For maintainers. Every target of the Makefile and a reduced run of every validation benchmark, one after",
             "the other, from a fresh clone (`make rehearse`). Without the options after its name, a benchmark runs in",
-            "full; the figures of full runs are on the page that is linked.",
+            "full; the figures of full runs are on the linked pages.",
             "",
             f"Python {platform.python_version()}, {versions}, {os.cpu_count()} cores.",
             "",
@@ -125,7 +125,7 @@ def report(records):
 
 
 def main(names):
-    """Run the steps that are not finished for this commit, and write the page after each of them."""
+    """Run the steps that are not finished for this commit, and write the report after each of them."""
     commit = output_of("git", "rev-parse", "--short", "HEAD")
     clone, store = FOLDER / commit, FOLDER / "records.json"
     FOLDER.mkdir(parents=True, exist_ok=True)
