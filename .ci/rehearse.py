@@ -131,16 +131,20 @@ def main(names):
     FOLDER.mkdir(parents=True, exist_ok=True)
     if not clone.exists():
         output_of("git", "clone", "--quiet", str(ROOT), str(clone))
-    records = json.loads(store.read_text(encoding="utf-8")) if store.exists() else {}
     for name, (command, _) in steps().items():
-        finished = name in records and records[name]["commit"] == commit
-        if name not in names if names else finished:
+        if name not in names if names else stored(store).get(name, {}).get("commit") == commit:
             continue
-        records[name] = run(name, command, clone)
+        record = run(name, command, clone)
+        records = stored(store) | {name: record}  # other steps may have ended meanwhile
         store.write_text(json.dumps(records, indent=1), encoding="utf-8")
         _, _, by_hand = PAGE.read_text(encoding="utf-8").partition(BY_HAND)
-        PAGE.write_text(report(records) + BY_HAND + by_hand, encoding="utf-8")
-    return int(any(record["code"] for record in records.values()))
+        PAGE.write_text(f"{report(records)}\n{BY_HAND}{by_hand}", encoding="utf-8")
+    return int(any(record["code"] for record in stored(store).values()))
+
+
+def stored(store):
+    """Return the records of earlier steps."""
+    return json.loads(store.read_text(encoding="utf-8")) if store.exists() else {}
 
 
 if __name__ == "__main__":

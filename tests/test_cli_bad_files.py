@@ -95,7 +95,7 @@ TRAINING = {
     ),
     "text as labels": (
         "review,stars\n" + "".join(f"good thing,word {i}\n" for i in range(300)),
-        "has 300 different words, too many for classes. Use the column of the labels",
+        "has 300 different values, too many for classes. Use the column of the labels",
     ),
     "word among labels": (
         edited(GOOD, 9, "nice,1,2024-01-01,S,p1,five"),

@@ -751,6 +751,14 @@ def test_compare_writes_a_table_and_names_the_next_step(reviews, tmp_path, capsy
     assert main([*map(str, compare), "--out", str(tmp_path / "folder")]) == 2
 
 
+def test_plan_has_the_same_usual_width_for_values_that_rise_and_fall(reviews, tmp_path, capsys):
+    fit = ["fit", reviews / "train.csv", "--target", "stars", "--method", "PACC", "--out", tmp_path / "model.oq"]
+    for values in ("1,2,3,4,5", "5,4,3,2,1"):
+        run(*fit, "--class-values", values)
+        run("plan", tmp_path / "model.oq", reviews / "new.csv", "--by", "product")
+        assert "of the mean class, at most 0.3 wide" in " ".join(capsys.readouterr().out.split())
+
+
 def test_next_step_names_all_files_of_the_table(reviews, tmp_path, capsys):
     shutil.copy(reviews / "new.csv", tmp_path / "more.csv")
     tables = [reviews / "new.csv", tmp_path / "more.csv"]

@@ -114,6 +114,41 @@ def test_the_error_of_the_first_of_two_failing_calls_is_raised(workers):
         list(in_order(_fail, 5, ((i,) for i in range(5)), 3))
 
 
+def test_results_do_not_wait_for_the_last_call_if_workers_are_faster_than_the_calls(workers):
+    requested = []
+
+    def calls():
+        for i in range(100):
+            time.sleep(0.02)
+            requested.append(i)
+            yield (i,)
+
+    results = in_order(_add, 100, calls(), 3)
+    assert next(results) == 100
+    assert len(requested) < 100
+    assert list(results) == list(range(101, 200))
+
+
+def _add(shared, number):
+    return shared + number
+
+
+def test_a_worker_that_is_killed_is_named_in_the_error():
+    with pytest.raises(RuntimeError, match=r"^A worker process was killed"):
+        _lose_a_worker()
+
+
+def _lose_a_worker():
+    with early_workers(2, "json") as started:
+        wait(started)
+        list(in_order(_kill_other, os.getpid(), [()] * 4, 2))
+
+
+def _kill_other(first):
+    if os.getpid() != first:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def _fail(shared, number):
     time.sleep(0.2 if number < 4 else 0)
     if number in (1, 4):

@@ -454,7 +454,7 @@ def test_closure_holds_without_regularization_and_fails_with_far_too_much(observ
     bad = oq.unfolding.closure_test(oq.unfold(observed, M, n_df=2.05, **KNOWN), line)
     assert not bad.passed
     assert "fails" in bad.sentence
-    assert bad.sentence.endswith("A smaller tau reduces it.")
+    assert bad.sentence.endswith("Weaker regularization, such as a smaller tau, reduces it.")
     assert "smaller tau" not in good.sentence
     assert bad.plot().get_ylabel() == "bias / statistical error"
 

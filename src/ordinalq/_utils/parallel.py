@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import BrokenExecutor, Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache
@@ -106,8 +106,8 @@ def in_order(
             if sum(not one.done() for one in waiting) < PER_WORKER * n_started:
                 sent = call if light is None else light(*call)
                 waiting.append(executor.submit(_call, function, path, sent))
-                continue
-            waiting.append(_called(function, shared, call))
+            else:
+                waiting.append(_called(function, shared, call))
             while waiting and (waiting[0].done() or len(waiting) >= MAX_WAITING * n_jobs):
                 yield waiting.popleft().result()
         while waiting:
@@ -141,6 +141,8 @@ def _workers(n_jobs: int, module: str) -> Iterator[Started]:
     executor = ProcessPoolExecutor(n_jobs - 1, initializer=end_with_parent, initargs=(os.getpid(),))
     try:
         yield executor, [executor.submit(_import, module) for _ in range(n_jobs - 1)]
+    except BrokenExecutor as error:
+        raise RuntimeError("A worker process was killed, perhaps for lack of memory. Use fewer processes.") from error
     finally:
         executor.shutdown(kill_workers=True)
 

@@ -440,7 +440,7 @@ def predict(
     selects = any(option is not None for option in selection.values())
     if selects and job.by is None:
         raise ValueError("--sort, --top, --best, --worst and --min-items need groups. Pass --by COLUMN.")
-    # Whether there is a change needs intervals, and job_command about the rows to come, too.
+    # The test of a trend needs intervals, and is about the population, not only these rows.
     in_time = job.has_periods and not selects
     plan, interval = (
         job.options("population" if in_time else "sample"),
@@ -829,7 +829,7 @@ def _usual_width(job: Job, quantity: str) -> float:
     if quantity != "mean":
         return 0.1
     numbers = scale_of(job.quantifier).numbers
-    return 0.3 * float(numbers[-1] - numbers[0]) / (len(numbers) - 1)
+    return 0.3 * abs(float(numbers[-1] - numbers[0])) / (len(numbers) - 1)
 
 
 def _draw_rows(

@@ -322,18 +322,22 @@ def _other_starts(objective: Objective, max_iter: int, tol: float) -> list[Float
 def _from_each(objective: Objective, starts: list[Floats], max_iter: int, tol: float) -> Iterator[Solution]:
     """Yield the minima from each of several starts (B, n).
 
-    Each start is used twice: along the stages, and for the objective itself. A stage with rounded kinks can lead away
-    from a minimum at a kink next to the start.
+    The lowest start is used twice: along the stages, and for the objective itself. A stage with rounded kinks can lead
+    away from a minimum at a kink next to the start.
     """
     B, n = objective.n_samples, objective.n_classes
     step = max(1, HESSIANS // (B * n * n))
     for first in range(0, len(starts), step):
         some = starts[first : first + step]
         several = objective.take(np.tile(np.arange(B), len(some)))
-        for stages in (several.stages()[1:], []):
-            found = _minimize_in_stages(several, stages, np.concatenate(some), max_iter, tol)
-            move_to_uniform(several, found)
-            yield from (found.take(np.arange(k * B, (k + 1) * B)) for k in range(len(some)))
+        found = _minimize_in_stages(several, several.stages()[1:], np.concatenate(some), max_iter, tol)
+        move_to_uniform(several, found)
+        yield from (found.take(np.arange(k * B, (k + 1) * B)) for k in range(len(some)))
+    values = np.array([objective.value(start, np.arange(B)) for start in starts])
+    lowest = np.stack(starts)[values.argmin(axis=0), np.arange(B)]
+    found = _minimize_in_stages(objective, [], lowest, max_iter, tol)
+    move_to_uniform(objective, found)
+    yield found
 
 
 def _minimize_in_stages(

@@ -422,7 +422,7 @@ def _label_values(rows: pd.DataFrame, target: str, classes: Sequence[Any] | None
             )
         if len(distinct) > MAX_LABELS:
             raise ValueError(
-                f"{source_name(rows)}: column {target!r} has {len(distinct):,} different words, too many for classes. "
+                f"{source_name(rows)}: column {target!r} has {len(distinct):,} different values, too many for classes. "
                 "Use the column of the labels."
             )
         some = ", ".join(word[:40] for word in distinct[:5])

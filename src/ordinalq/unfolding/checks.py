@@ -96,7 +96,10 @@ def closure_test(unfolding: Unfolding, truth: Any = None) -> Check:
         f"{np.abs(part).max():.2g} statistical errors (bin {worst + 1}); {SMALL_BIAS:g} are allowed."
     )
     if not passed:
-        sentence += " The total error includes an estimate of this bias. A smaller tau reduces it."
+        sentence += (
+            " The total error includes an estimate of this bias. Weaker regularization, such as a smaller tau, reduces "
+            "it."
+        )
     columns = {"bin": np.arange(len(t)) + 1, "truth": t, "unfolded": back, "bias": back - t, "bias_in_errors": part}
     return Check("closure", passed, sentence, columns, allowed=SMALL_BIAS)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from ordinalq.io.writing import replacing
+
 
 def run_parts(
     folder: Path,
@@ -62,7 +64,8 @@ def _finished(path: Path, profile: str, keys: tuple[str, ...]) -> set[tuple[Any,
     table = pd.read_csv(path, keep_default_na=False, dtype=str)
     parts = pd.MultiIndex.from_frame(table[[*keys, "profile"]])
     table = table[~parts.isin(parts[table["score"] == ""])]
-    table.to_csv(path, index=False)
+    with replacing(path) as new:
+        table.to_csv(new, index=False)
     return set(table.loc[table["profile"] == profile, list(keys)].itertuples(index=False, name=None))
 
 
