@@ -41,15 +41,18 @@ def lowest_nearby(values: Callable[[Floats, Index], Floats], P: Floats, rows: In
     return best
 
 
-def typical_curvature(H: Floats) -> Floats:
-    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n.
+def largest_curvature(H: Floats) -> Floats:
+    """Return the largest curvature (B,) of H (B, n, n) along p_i - 1/n."""
+    means = H.mean(axis=2)
+    return np.asarray((np.einsum("bii->bi", H) - 2 * means).max(axis=1) + means.mean(axis=1))
 
-    It is limited to the median curvature of the classes. A class whose column of M is long has a curvature that is
-    larger than those of the others by orders of magnitude.
+
+def typical_curvature(H: Floats) -> Floats:
+    """Return the largest curvature (B,), but at most the median of the classes.
+
+    A class with a long column of M has a curvature that is larger than the others by orders of magnitude.
     """
-    means, diagonal = H.mean(axis=2), np.einsum("bii->bi", H)
-    largest = (diagonal - 2 * means).max(axis=1) + means.mean(axis=1)
-    return np.asarray(np.minimum(largest, np.median(np.abs(diagonal), axis=1)))
+    return np.asarray(np.minimum(largest_curvature(H), np.median(np.abs(np.einsum("bii->bi", H)), axis=1)))
 
 
 def with_ridge(H: Floats, G: Floats) -> Floats:
@@ -475,7 +478,8 @@ class _Run:
             return at
         tau, C, c = self.penalty
         if first:
-            self.stiff = is_stiff(self.penalty, typical_curvature(at.hessian) / 2)
+            curvature = typical_curvature if self.objective.convex else largest_curvature
+            self.stiff = is_stiff(self.penalty, curvature(at.hessian) / 2)
         R = row_product(self.P[open_], C.T) - c
         stiff = self.stiff[open_]
         self.r[open_] = np.where(stiff[:, None], self.r[open_], tau * R)
