@@ -102,7 +102,7 @@ def report(records):
         record = records[name]
         step = f"[{page}]({page}.md)" if page else name.removeprefix("make ")
         status = f"**exit code {record['code']}**" if record["code"] else "ok"
-        result = record["result"].replace("|", " ").strip()
+        result = record["result"].replace(f"{FOLDER / record['commit']}", ".").replace("|", " ").strip()
         cells = (step, f"`{command}`", status, f"`{result}`", str(record["seconds"]), record["commit"])
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(
