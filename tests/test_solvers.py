@@ -369,6 +369,23 @@ def test_hellinger_minima_at_a_kink_are_found_next_to_a_start():
     assert solution.value <= objective.value(np.array([[0.52, 0, 0.48]]), np.arange(1))
 
 
+def test_hellinger_minima_where_one_histogram_fits_exactly_are_found():
+    # The second of three fits at (0, .518, 0, .482, 0), with .21842; (0, .358, 0, .642, 0) is a minimum with .21860.
+    Q = np.array([[0.1301, 0.8699, 0.4963, 0.5037, 0.1323, 0.8677]])
+    M = np.array(
+        [
+            [0.2909, 0.6860, 0.7706, 0.0569, 0.6720],
+            [0.7091, 0.3140, 0.2294, 0.9431, 0.3280],
+            [0.9972, 0.0290, 0.3638, 0.9990, 0.4587],
+            [0.0028, 0.9710, 0.6362, 0.0010, 0.5413],
+            [0.7239, 0.5984, 0.3754, 0.2811, 0.3313],
+            [0.2761, 0.4016, 0.6246, 0.7189, 0.6687],
+        ]
+    )
+    objective = LinearObjective(Hellinger(), Tikhonov(1e-3, order=0), Data(Q, M, np.array([1000.0]), n_blocks=3))
+    assert choose(objective).minimize(objective).value < 0.2185
+
+
 def test_a_strong_penalty_next_to_a_long_column_leaves_the_other_classes_exact():
     # The column of the second class is 10,000 times as long, so it has no mass. Of the multiplier of the penalty,
     # 1e11 times a difference of p, only five digits can be computed from p.

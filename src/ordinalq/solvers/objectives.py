@@ -205,9 +205,9 @@ class LinearObjective(Objective):
         return self.loss.ambiguous(P, self.data)
 
     def emphases(self) -> list[Objective]:
-        """Return the first stage with one part of the data after the other counted more."""
+        """Return the objective with one part of the data after the other counted more."""
         parts = self.data.emphases() if self.loss.stages() else []
-        return [LinearObjective(self.loss.stages()[0], self.regularizer, part, self.strengths) for part in parts]
+        return [LinearObjective(self.loss, self.regularizer, part, self.strengths) for part in parts]
 
     def seen(self, rows: Index) -> Seen | None:
         """Return D'D of the counted rows D of M, plus that of the regularizer."""
