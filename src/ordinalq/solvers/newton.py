@@ -307,8 +307,8 @@ def _other_starts(objective: Objective, max_iter: int, tol: float) -> list[Float
     """Return further starting points (B, n) if there may be several minima.
 
     They are the uniform p, near the best of the classes alone, the optimum of the first stage without a penalty (where
-    that fits exactly, it is a corner that no path from elsewhere finds), and the optima with one part of the data counted
-    more than the others: its kink is then kept, and the other parts decide where on it.
+    that fits exactly, it is a corner that no path from elsewhere finds), and the optima with one part of the data
+    counted more than the others: its kink is then kept, and the other parts decide where on it.
     """
     B, n = objective.n_samples, objective.n_classes
     uniform = np.full((B, n), 1 / n)
