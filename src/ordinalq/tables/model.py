@@ -1,5 +1,6 @@
 """`TableModel`: columns, an encoder, a quantifier, and classifier quality."""
 
+import re
 import warnings
 from array import array
 from collections import defaultdict
@@ -119,6 +120,8 @@ class TypedColumns(TransformerMixin, BaseEstimator):
 LABEL = "\0label"
 # Stands in no word: what words are made of is letters and figures, and pairs have a blank between them.
 BETWEEN = "\n"
+# The default pattern of the base class, and one that finds the same words in half the time.
+DEFAULT_PATTERN, RUNS = r"(?u)\b\w\w+\b", re.compile(r"\w\w+")
 
 
 class Words(TfidfVectorizer):
@@ -135,20 +138,15 @@ class Words(TfidfVectorizer):
         The method overrides the base class.
         """
         whole = isinstance(self.min_df, Integral)
-        if (self.ngram_range, self.analyzer, self.stop_words, self.tokenizer, whole) != (
-            PAIRS,
-            "word",
-            None,
-            None,
-            True,
-        ):
+        options = (self.ngram_range, self.analyzer, self.stop_words, self.tokenizer, self.token_pattern, whole)
+        if options != (PAIRS, "word", None, None, DEFAULT_PATTERN, True):
             counted: tuple[dict[str, int], Any] = super()._count_vocab(raw_documents, fixed_vocab)
             return counted
         known = self._known_terms() if fixed_vocab else None
         numbers: Any = defaultdict() if known is None else known.numbers
         if known is None:
             numbers.default_factory = numbers.__len__
-        prepare, split = self.build_preprocessor(), self.build_tokenizer()
+        prepare, split = self.build_preprocessor(), RUNS.findall
         words, ends = array("q"), [0]
         for text in raw_documents:
             words.extend(map(numbers.__getitem__, split(prepare(self.decode(text)))))
