@@ -108,6 +108,13 @@ def test_this_process_and_workers_that_were_started_early_share_the_calls():
     assert set(again) == set(found)
 
 
+def test_the_last_call_is_not_queued_behind_another_one():
+    with early_workers(2, "ordinalq.tables.aggregate") as started:
+        wait(started)
+        busy, last = in_order(_pid, None, [()] * 2, 2)
+    assert busy != last == os.getpid()
+
+
 def test_the_error_of_the_first_of_two_failing_calls_is_raised(workers):
     # The workers get the first calls, and this process gets the last, which fails before them.
     with pytest.raises(ValueError, match="call 1 of 5"):

@@ -13,6 +13,7 @@ from concurrent.futures import BrokenExecutor, Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, Any, TypeAlias, TypeVar
 
@@ -85,8 +86,8 @@ def in_order(
     This process is one of them. The others are workers, which start here or inside :func:`early_workers`; until then,
     this process has all calls. The function is at the top of a module, so that workers find it; each worker gets
     `shared` once, and a call as light(*call). BLAS and OpenMP have one thread, also without workers: products of a
-    block are small, and idle threads would use the CPU. Calls are requested when a process is free. An error of a call,
-    or of the iterator of calls, is raised here.
+    block are small, and idle threads would use the CPU. Calls are requested one ahead, when a process is free. An error
+    of a call, or of the iterator of calls, is raised here.
     """
     n_jobs = n_workers(n_jobs)
     if n_jobs == 1:
@@ -101,9 +102,12 @@ def in_order(
         path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory(prefix="ordinalq-")), "shared")
         joblib.dump(shared, path)
         waiting: deque[Future[Result]] = deque()
-        for call in calls:
+        end: Any = None
+        for call, following in pairwise(chain(calls, [end])):
             n_started = sum(one.done() and one.result() is None for one in started)
-            if sum(not one.done() for one in waiting) < PER_WORKER * n_started:
+            # The last call does not queue behind another one: this process would wait for both.
+            per_worker = 1 if following is end else PER_WORKER
+            if sum(not one.done() for one in waiting) < per_worker * n_started:
                 sent = call if light is None else light(*call)
                 waiting.append(executor.submit(_call, function, path, sent))
             else:
