@@ -44,7 +44,7 @@ def test_is_better_than_least_squares_and_than_plain_likelihood(rng):
 
 
 @pytest.mark.parametrize("instrument", ["sample", "uniform", "training"])
-def test_a_sample_alone_gives_what_it_gives_in_a_batch(instrument, rng):
+def test_a_single_sample_gives_the_same_result_as_in_a_batch(instrument, rng):
     S, y, T, samples = problem(rng, n_samples=9, size=40)
     q = oq.AdjustedML(instrument=instrument).fit_scores(S, y)
     batch = q.solve_scores(T, samples)
@@ -80,7 +80,7 @@ def test_moments_are_weighted_means_and_covariances_of_the_score_function(rng):
         assert_allclose(Omega[b] @ p0, 0, atol=1e-9)
 
 
-def test_no_instrument_tells_more_than_the_shares_of_the_errors(rng):
+def test_no_instrument_is_more_informative_than_the_shares_of_the_errors(rng):
     """M' Omega^-1 M along the simplex, for items with 30 values of known probability in each class."""
     phi, a = rng.dirichlet(np.ones(30), size=N).T, rng.dirichlet(np.ones(N))
     C = np.eye(N)[:, :-1] - np.eye(N)[:, 1:]  # changes of shares that sum to zero
@@ -237,7 +237,7 @@ def test_smooth_prior_foresees_a_fifth_of_the_curvature():
     assert_allclose(smooth.sum(axis=0), 0, atol=1e-12)
 
 
-def test_training_prior_is_the_answer_where_items_tell_nothing(rng):
+def test_estimate_is_the_training_prior_if_items_carry_no_information(rng):
     S = np.tile(P_TRAIN, (400, 1)) * rng.uniform(0.999, 1.001, size=(400, N))
     y = np.repeat(np.arange(N), [160, 120, 80, 40])
     S /= S.sum(axis=1, keepdims=True)
@@ -246,7 +246,7 @@ def test_training_prior_is_the_answer_where_items_tell_nothing(rng):
         assert_allclose(P[0], expected, atol=far)
 
 
-def test_priors_are_each_best_where_they_hold_and_any_is_good_in_both(rng):
+def test_each_prior_is_best_on_its_own_data_and_any_is_good_on_both(rng):
     S, y, T, samples = problem(rng, n_samples=200, size=50)
     z = np.repeat(np.arange(N), 3000)
     natural = oq.protocols.RealPrevalences([P_TRAIN], n_samples=200, sample_size=50, random_state=1).draw(z)
@@ -260,7 +260,7 @@ def test_priors_are_each_best_where_they_hold_and_any_is_good_in_both(rng):
     assert errors["any"][1] < 0.8 * errors["uniform"][1]
 
 
-def test_prior_has_no_say_against_many_items(rng):
+def test_prior_is_negligible_with_many_items(rng):
     S, y, T, _ = problem(rng)
     P = [
         oq.AdjustedML(prior=prior)

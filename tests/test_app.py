@@ -72,7 +72,7 @@ def walked(app, tables):
     return client, project
 
 
-def test_preview_has_twenty_rows_and_says_what_each_column_is_taken_for(app, tables):
+def test_preview_has_twenty_rows_and_the_kind_of_each_column(app, tables):
     client = Client(app.port)
     page = client.get(client.project(client.send("/upload", "grades.csv", csv(tables[0])))).text
     assert "The first 20 rows of 500" in page
@@ -82,7 +82,7 @@ def test_preview_has_twenty_rows_and_says_what_each_column_is_taken_for(app, tab
 
 
 @pytest.mark.parametrize("kind", ["tsv", "jsonl", "parquet"])
-def test_other_formats_are_read_alike(app, tables, kind):
+def test_other_formats_are_read_in_the_same_way(app, tables, kind):
     stream = io.BytesIO()
     frame = tables[0].assign(day=tables[0]["day"].astype(str))
     if kind == "tsv":
@@ -133,7 +133,7 @@ def test_comparison_is_that_of_the_command_line(walked, tables, tmp_path, monkey
         assert [float(value) for value in found[name]] == [pair[name]]
 
 
-def test_groups_unlike_those_of_training_are_counted_as_such(app):
+def test_groups_that_differ_from_those_of_training_are_counted(app):
     def verdict(has_groups, **fits):
         answer = SimpleNamespace(has_groups=has_groups, smoothed=False)
         return app.site.render(
@@ -183,7 +183,7 @@ def test_groups_are_sorted_and_filtered(walked):
     assert names(sort="no such column") == names()
 
 
-def test_pictures_are_made_for_what_is_shown(walked):
+def test_figures_are_made_for_the_shown_groups(walked):
     client, project = walked
     assert client.get(f"{project}/estimates.png", find="y", save=1).content.startswith(b"\x89PNG")
     svg = client.get(f"{project}/estimates.svg")
@@ -207,7 +207,7 @@ def test_a_saved_model_can_be_brought_back(walked, app, tables):
     assert estimates == client.get(f"{project}/file/estimates.csv").content
 
 
-def test_two_browsers_do_not_see_each_other(walked, app):
+def test_two_browsers_have_separate_sessions(walked, app):
     client, project = walked
     other = Client(app.port)
     for path in ("", "/table", "/results", "/job", "/file/model.oq", "/estimates.svg"):
@@ -217,7 +217,7 @@ def test_two_browsers_do_not_see_each_other(walked, app):
     assert project in client.get("/").text
 
 
-def test_two_tabs_have_walks_of_their_own(app, tables):
+def test_two_tabs_have_separate_projects(app, tables):
     client = Client(app.port)
     labelled = csv(tables[0])
     one = client.project(client.send("/upload", "one.csv", labelled))
@@ -249,7 +249,7 @@ def test_work_can_be_cancelled_and_begun_again(app):
     client.post(f"{project}/delete")
 
 
-def test_learning_says_how_far_it_is(tables, tmp_path):
+def test_fitting_reports_its_progress(tables, tmp_path):
     (tmp_path / "grades.csv").write_bytes(csv(tables[0]))
     table = work.Table(tmp_path / "grades.csv", "grades.csv")
     choices = work.Choices("grade", classes=("bad", "fair", "good"), method="PACC")
@@ -339,7 +339,7 @@ def test_two_columns_of_groups_and_weights_are_those_of_the_command_line(app, ta
     assert "not available with weights" in problem(client.done(project))
 
 
-def test_an_answer_is_never_shown_beside_another_question(app, walked, tables):
+def test_a_result_is_never_shown_next_to_other_settings(app, walked, tables):
     client, project = walked
     other = Client(app.port)
     own = other.project(other.send("/upload", "mine.oq", client.get(f"{project}/file/model.oq").content))

@@ -76,7 +76,7 @@ def status(answer):
         "/upload",
     ],
 )
-def test_nobody_enters_without_the_token(app, path):
+def test_requests_without_the_token_are_rejected(app, path):
     answer = Client(app.port, enter=False).get(path)
     assert answer.status == 403
     assert b"set-cookie" not in bytes(answer.headers).lower()
@@ -111,12 +111,12 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(app):
         "",
     ],
 )
-def test_a_wrong_host_is_refused(app, host):
+def test_a_wrong_host_is_rejected(app, host):
     answer = Client(app.port).get("/", headers={"Host": host.format(app.port)})
     assert answer.status in (400, 403)
 
 
-def test_two_hosts_are_refused(app):
+def test_two_hosts_are_rejected(app):
     head = (
         f"GET /?token={TOKEN} HTTP/1.1\r\nHost: 127.0.0.1:{app.port}\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
     )
@@ -124,7 +124,7 @@ def test_two_hosts_are_refused(app):
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://127.0.0.1:{}", None])
-def test_a_post_from_another_page_is_refused(app, owned, origin):
+def test_a_post_from_another_page_is_rejected(app, owned, origin):
     client, project = owned
     answer = client.post(f"{project}/delete", headers={"Origin": origin and origin.format(app.port)})
     assert answer.status == 403
@@ -132,7 +132,7 @@ def test_a_post_from_another_page_is_refused(app, owned, origin):
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_a_request_that_another_page_makes_the_browser_send_is_refused(owned, site):
+def test_a_request_that_another_page_makes_the_browser_send_is_rejected(owned, site):
     client, project = owned
     assert client.get(f"{project}/table", headers={"Sec-Fetch-Site": site}).status == 403
     assert client.post(f"{project}/delete", headers={"Sec-Fetch-Site": site}).status == 403
@@ -200,7 +200,7 @@ def test_no_path_leads_to_another_file(owned, path):
         "<img src=x onerror=alert(1)>.csv",
     ],
 )
-def test_names_of_files_are_no_paths_and_no_pages(app, name):
+def test_file_names_are_not_taken_for_paths_or_pages(app, name):
     client = Client(app.port)
     answer = client.send("/upload", name, STARS)
     assert answer.status in (200, 400)
@@ -223,7 +223,7 @@ def test_other_files_are_not_taken(app, name):
 # Sizes, and what is cut off
 
 
-def test_an_upload_that_announces_too_much_is_refused_at_once(app):
+def test_an_upload_that_announces_too_much_is_rejected_at_once(app):
     client = Client(app.port)
     head = (
         f"POST /upload HTTP/1.1\r\nHost: 127.0.0.1:{app.port}\r\nOrigin: {client.origin}\r\nCookie: {client.cookie}\r\n"
@@ -283,7 +283,7 @@ def test_a_connection_that_is_cut_leaves_nothing_behind(app):
         ),
     ],
 )
-def test_forms_that_are_none_are_refused(app, content, kind):
+def test_invalid_forms_are_rejected(app, content, kind):
     before = set(app.folder.rglob("upload-*"))
     answer = Client(app.port).ask("POST", "/upload", content, {"Content-Type": kind})
     assert answer.status in (400, 415)
@@ -293,12 +293,12 @@ def test_forms_that_are_none_are_refused(app, content, kind):
 @pytest.mark.parametrize(
     "content", [b"a=" + b"x" * (2 << 20), b"&".join(b"a=1" for _ in range(6000)), b"target=%ff%fe", b"\xff\xfe"]
 )
-def test_forms_that_are_too_large_or_no_text_are_refused(owned, content):
+def test_forms_that_are_too_large_or_not_text_are_rejected(owned, content):
     client, project = owned
     assert client.ask("POST", f"{project}/fit", content, FORM).status in (400, 413)
 
 
-def test_headers_without_end_are_refused(app):
+def test_headers_without_end_are_rejected(app):
     answer = raw(app, b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 100_000)
     assert status(answer) in (0, 400, 431)
 
@@ -306,7 +306,7 @@ def test_headers_without_end_are_refused(app):
 @pytest.mark.parametrize(
     "data", [b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\x00" * 100, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
 )
-def test_what_is_no_request_is_refused(app, data):
+def test_invalid_requests_are_rejected(app, data):
     assert status(raw(app, data, wait=2.0)) in (0, 400, 403, 405, 505)
 
 
@@ -331,7 +331,7 @@ def test_what_is_no_request_is_refused(app, data):
         ("use", {}),
     ],
 )
-def test_values_that_no_page_offers_are_refused(owned, action, fields):
+def test_values_that_no_page_offers_are_rejected(owned, action, fields):
     client, project = owned
     answer = client.post(f"{project}/{action}", fields)
     assert answer.status == 400
@@ -359,7 +359,7 @@ def bomb():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
-def test_a_bomb_in_parquet_ends_its_own_work_alone(app, monkeypatch):
+def test_a_bomb_in_parquet_ends_only_its_own_job(app, monkeypatch):
     content = bomb()
     assert len(content) < 100_000
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -371,7 +371,7 @@ def test_a_bomb_in_parquet_ends_its_own_work_alone(app, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["pickle.oq", "zip.oq", "script.oq"])
-def test_a_forged_model_is_refused_as_on_the_command_line(app, name):
+def test_a_forged_model_is_rejected_as_on_the_command_line(app, name):
     stream = io.BytesIO()
     if name == "pickle.oq":
         stream.write(b"\x80\x04\x95cos\nsystem\n(S'touch /tmp/ordinalq-evil'\ntR.")
@@ -385,7 +385,7 @@ def test_a_forged_model_is_refused_as_on_the_command_line(app, name):
     assert not Path("/tmp/ordinalq-evil").exists()
 
 
-def test_a_packed_table_that_is_none_is_said(app):
+def test_a_compressed_file_that_is_not_a_table_is_reported(app):
     client = Client(app.port)
     page = client.get(client.project(client.send("/upload", "t.csv.gz", gzip.compress(STARS)[:40])))
     assert problem(page).startswith("t.csv.gz")
@@ -448,14 +448,14 @@ def test_a_project_runs_one_job_at_a_time(app):
     client.post(f"{project}/delete")
 
 
-def test_more_work_than_the_machine_can_do_is_refused(app, monkeypatch):
+def test_more_work_than_the_machine_can_do_is_rejected(app, monkeypatch):
     monkeypatch.setattr(sessions, "MAX_JOBS", 0)
     answer = Client(app.port).send("/upload", "stars.csv", STARS)
     assert answer.status == 429
     assert "jobs are running" in problem(answer)
 
 
-def test_too_many_walks_and_sessions_are_refused(app, monkeypatch):
+def test_too_many_projects_and_sessions_are_rejected(app, monkeypatch):
     client = Client(app.port)
     monkeypatch.setattr(sessions, "MAX_PROJECTS", 0)
     assert client.send("/upload", "stars.csv", STARS).status == 429

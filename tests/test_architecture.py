@@ -211,7 +211,7 @@ def test_imports_have_no_cycle_even_within_functions():
     report([(name, f"{' <-> '.join(sorted(cycle))}") for cycle in cycles for name in cycle])
 
 
-def test_imports_within_functions_are_listed_with_what_they_save():
+def test_imports_within_functions_are_listed_with_their_reason():
     found = [(m, name, node) for m in MODULES for name, node in imports(m) if within_function(node)]
     report(
         [

@@ -62,7 +62,7 @@ def test_default_is_the_choice_fitted_and_nothing_else(rng):
     assert_array_equal(q.predict(X), same.predict(X))
 
 
-def test_texts_get_more_folds_and_classes_that_count_alike(rng):
+def test_texts_get_more_folds_and_balanced_classes(rng):
     y = rng.integers(0, 3, 300)
     X = csr_array(rng.poisson(np.eye(3)[y] + 0.3))
     for budget, folds in (("fast", 5), ("balanced", 10)):
@@ -83,7 +83,7 @@ def test_the_model_of_texts_reaches_its_optimum(rng):
         assert np.abs(residuals.T @ X.toarray() - model.coef_).max() < 1e-3 * np.abs(model.coef_).max()
 
 
-def test_frames_with_categories_and_gaps_are_taken_as_they_are(rng):
+def test_frames_with_categories_and_missing_values_are_taken_as_they_are(rng):
     X, y = items(rng, 400)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame["shop"] = np.where(y > 1, "far", "near")
@@ -121,20 +121,20 @@ def test_expected_error_is_near_the_measured_one(rng):
     assert q.training_.expected[1000] < q.training_.expected[100]
 
 
-def test_nobody_knows_the_error_where_a_class_has_a_single_item(rng):
+def test_the_expected_error_is_unknown_if_a_class_has_a_single_item(rng):
     S = rng.dirichlet(np.ones(3), size=40)
     codes = np.repeat([0, 1, 2], [20, 19, 1])
     assert np.isnan(expected_errors(oq.PACC(), S, codes)[1000])
 
 
-def test_few_groups_are_enough_to_fit_but_not_to_know_the_error(rng):
+def test_few_groups_are_enough_to_fit_but_not_to_estimate_the_error(rng):
     X, y = items(rng, 400)
     q = oq.AutoQuantifier(budget="fast").fit(X, y, groups=np.arange(400) % 4)
     assert np.isnan([*q.training_.expected.values()]).all()
     assert "expected NMD: unknown" in str(q.training_)
 
 
-def test_default_is_saved_with_what_it_said(rng, tmp_path):
+def test_default_is_saved_with_its_report(rng, tmp_path):
     X, y = items(rng, 400)
     q = oq.AutoQuantifier(budget="fast").fit(X, y)
     q_loaded = oq.load_model(oq.save_model(q, tmp_path / "q.oq") and tmp_path / "q.oq")
@@ -153,12 +153,12 @@ def test_mistakes_are_named(rng):
 
 
 @pytest.mark.parametrize("make", [list, np.array, pd.Series])
-def test_bare_texts_are_refused_with_what_to_do(make):
+def test_bare_texts_are_rejected_with_the_remedy(make):
     with pytest.raises(ValueError, match=r"got a list of texts: make vectors of them.*TfidfVectorizer.*TableModel"):
         oq.AutoQuantifier().fit(make(["good", "fair", "bad"] * 20), [3, 2, 1] * 20)
 
 
-def test_search_puts_the_default_beside_others(rng):
+def test_search_compares_the_default_with_other_methods(rng):
     X, y = items(rng, 1000)
     samples = oq.protocols.APP(20, 50, small_pool="repeat", random_state=1).draw(y[600:])
     search = oq.model_selection.SampleSearch(

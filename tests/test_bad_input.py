@@ -25,7 +25,7 @@ BAD_VECTORS = [
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize(("vectors", "message"), BAD_VECTORS, ids=range(len(BAD_VECTORS)))
-def test_measures_refuse_what_is_no_distribution(measure, vectors, message):
+def test_measures_reject_values_that_are_not_distributions(measure, vectors, message):
     with pytest.raises(ValueError, match=message):
         measure(*vectors)
 
@@ -34,7 +34,7 @@ def test_measures_refuse_what_is_no_distribution(measure, vectors, message):
     "distances", [[1, 1], [1, 1, 1, 0], [1, 1, 1, -1], [1, 1, 1, np.nan], [[1, 1, 1, 1]], 1.0], ids=repr
 )
 @pytest.mark.parametrize("measure", [oq.metrics.md, oq.metrics.rnod], ids=lambda f: f.__name__)
-def test_measures_refuse_bad_distances(measure, distances):
+def test_measures_reject_bad_distances(measure, distances):
     with pytest.raises(ValueError, match="distances must be 4 positive numbers for 5 classes, got"):
         measure(U, U, distances=distances)
 
@@ -102,7 +102,7 @@ VALUE_ERRORS = [
 
 
 @pytest.mark.parametrize(("call", "message"), VALUE_ERRORS, ids=[m for _, m in VALUE_ERRORS])
-def test_wrong_values_are_refused(call, message):
+def test_wrong_values_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
@@ -128,6 +128,6 @@ TYPE_ERRORS = [
 
 
 @pytest.mark.parametrize(("call", "message"), TYPE_ERRORS, ids=[m for _, m in TYPE_ERRORS])
-def test_wrong_types_are_refused(call, message):
+def test_wrong_types_are_rejected(call, message):
     with pytest.raises(TypeError, match=message):
         call()

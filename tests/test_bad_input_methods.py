@@ -269,25 +269,25 @@ NOT_FITTED = [
 
 
 @check([*PARAMETERS, *DATA, *LABELS, *SCORES, *SAMPLES, *SOLVE])
-def test_wrong_values_are_refused(call, message):
+def test_wrong_values_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
 @check([*PARAMETER_TYPES, *TYPES])
-def test_wrong_types_are_refused(call, message):
+def test_wrong_types_are_rejected(call, message):
     with pytest.raises(TypeError, match=message):
         call()
 
 
 @check(NOT_FITTED)
-def test_what_is_not_fitted_says_so(call, message):
+def test_unfitted_objects_raise_not_fitted_error(call, message):
     with pytest.raises(NotFittedError, match=message):
         call()
 
 
 @pytest.mark.parametrize("entry", oq.catalog(beyond=False), ids=lambda entry: entry.name)
-def test_constructors_store_and_only_fit_refuses(entry):
+def test_constructors_store_and_only_fit_rejects(entry):
     """A bad value must survive the constructor, clone and set_params, so that searches can report it."""
     for name in set(entry.cls().get_params()) & {"tau", "n_bins", "order"}:
         quantifier = entry.cls().set_params(**{name: -1})
@@ -296,7 +296,7 @@ def test_constructors_store_and_only_fit_refuses(entry):
             quantifier.fit(X, Y)
 
 
-def test_parameters_are_refused_before_the_classifier_is_fitted():
+def test_parameters_are_rejected_before_the_classifier_is_fitted():
     class Expensive(GaussianNB):
         def fit(self, X, y):
             raise AssertionError("the classifier was fitted before the parameters were checked")

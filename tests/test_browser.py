@@ -291,7 +291,7 @@ def test_cancel_and_begin_again(browser, program, reviews):
     browser.wait_for("Projects in this session")
 
 
-def test_a_broken_file_is_answered_where_it_was_chosen(browser, program, tmp_path):
+def test_a_broken_file_is_reported_next_to_its_field(browser, program, tmp_path):
     (tmp_path / "broken.csv").write_text("a,b\n1,2\n3\n")
     (tmp_path / "table.html").write_text("<h1>no table</h1>")
     browser.keys("#labelled", tmp_path / "table.html")
@@ -303,7 +303,7 @@ def test_a_broken_file_is_answered_where_it_was_chosen(browser, program, tmp_pat
     browser.wait_for("broken.csv, line 3: expected 2 columns, got 1.")
 
 
-def test_words_are_put_in_order_by_keys_and_by_dragging(browser, tmp_path):
+def test_classes_are_ordered_by_keys_and_by_dragging(browser, tmp_path):
     frame = pd.DataFrame({"size": range(90), "grade": ["gold", "bronze", "silver"] * 30})
     frame.to_csv(tmp_path / "grades.csv", index=False)
 

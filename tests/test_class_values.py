@@ -59,7 +59,7 @@ def test_values_of_words_may_come_as_list_or_dict():
 @pytest.mark.parametrize(
     "bad", [[1, 2], [2, 2, 2], [1, 3, 2], [1, 2, np.inf], "abc", {"poor": 1, "fair": 2}, ["a"] * 3]
 )
-def test_values_that_do_not_fit_the_classes_are_refused(bad):
+def test_values_that_do_not_fit_the_classes_are_rejected(bad):
     with pytest.raises((ValueError, TypeError), match="class_values must"):
         class_scale(WORDS, bad)
 

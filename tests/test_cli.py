@@ -94,7 +94,7 @@ def test_extract_checks_the_folder_before_it_loads(capsys, tmp_path, monkeypatch
     assert "holds 'thesis.txt'; name another folder" in capsys.readouterr().err
 
 
-def test_datasets_says_that_the_folder_of_local_copies_is_absent(capsys, tmp_path, monkeypatch):
+def test_datasets_reports_an_absent_folder_of_local_copies(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("ORDINALQ_DATA", str(tmp_path / "absent"))
     assert main(["datasets"]) == 2
     error = capsys.readouterr().err
@@ -129,12 +129,12 @@ def test_long_work_is_shown_on_a_terminal_unless_quiet(capsys, monkeypatch):
         assert ("fitting on train.csv" in capsys.readouterr().err) == expected
 
 
-def test_the_version_needs_no_verb(capsys):
+def test_the_version_needs_no_subcommand(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"ordinalq {oq.__version__}\n"
 
 
-def test_quiet_stands_anywhere(capsys):
+def test_quiet_is_accepted_anywhere(capsys):
     assert main(["datasets", "--quiet"]) == 0
     assert main(["--quiet", "methods"]) == 0
     assert "PACC" in capsys.readouterr().out

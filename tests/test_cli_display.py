@@ -58,7 +58,7 @@ def test_names_from_files_cannot_move_the_cursor_or_be_markup(capsys):
     assert plain("a\tb\x00") == "a b "
 
 
-def test_names_are_cut_in_the_middle_only_where_they_would_be_the_same():
+def test_names_are_cut_in_the_middle_only_if_they_would_be_the_same():
     assert shortened(["abcdefghij", "klmnopqrst"], 5) == ["abcd…", "klmn…"]
     assert len(set(shortened(["abcdefghij", "abcdefghik"], 5))) == 2
     assert nearest("xyz", ["PACC"]) == ""

@@ -42,7 +42,7 @@ def test_quiet_run_prints_only_the_path_of_the_page(quiet_run):
     assert (done.returncode, done.stdout, done.stderr) == (0, "results/small-quick-paper/report.html\n", "")
 
 
-def test_reproduce_writes_what_it_promises(written):
+def test_reproduce_writes_the_documented_files(written):
     assert {path.suffix for path in (written / "tables").iterdir()} == {".md", ".tex", ".csv"}
     assert {"nmd.md", "rnod.tex", "ranking.csv"} <= set(tables_of(written))
     assert list((written / "figures").iterdir())
@@ -130,7 +130,7 @@ def test_unknown_method_in_a_config_names_the_nearest(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_folder_of_others_is_left_alone(tmp_path, capsys):
+def test_foreign_folder_is_left_unchanged(tmp_path, capsys):
     path = write_experiment(tmp_path, SMALL)
     before = sorted(tmp_path.iterdir())
     assert main(["reproduce", str(path), "--out", str(tmp_path)]) == 2
@@ -146,7 +146,7 @@ def test_empty_folder_is_good(tmp_path):
     assert (tmp_path / "out" / "report.html").exists()
 
 
-def test_report_of_a_folder_in_use_is_refused(written, capsys):
+def test_report_of_a_folder_in_use_is_rejected(written, capsys):
     about = json.loads((written / "run.json").read_text())["experiment"]
     with open_store(written, {name: about[name] for name in IDENTITY}):
         assert main(["report", str(written)]) == 2
@@ -159,7 +159,7 @@ def test_one_experiment_is_not_two_data_sets(written, tmp_path, capsys):
     assert not (tmp_path / "x").exists()
 
 
-def test_second_process_on_the_same_folder_is_refused(quiet_run, written):
+def test_second_process_on_the_same_folder_is_rejected(quiet_run, written):
     folder, _ = quiet_run
     about = json.loads((written / "run.json").read_text())["experiment"]
     call = [sys.executable, "-m", "ordinalq", "reproduce", "small.toml", "--profile", "quick", "--settings", "paper"]

@@ -49,7 +49,7 @@ def truth(folder):
     return pd.read_csv(folder / "truth.csv").set_index("product")
 
 
-def test_last_lines_of_predict_say_how_many_groups_do_not_fit_and_what_to_do(reviews, tmp_path, capsys):
+def test_last_lines_of_predict_count_groups_that_do_not_fit_and_name_the_next_step(reviews, tmp_path, capsys):
     new = pd.read_csv(reviews / "new.csv")
     strange = new[new["product"] == "kettle"].assign(product="strange")
     # Every second review loses its words: no mixture of the classes looks like this.
@@ -99,7 +99,7 @@ def same_but_for_rounding(output, expected):
 
 
 @pytest.mark.printed
-def test_transcript_of_the_readme_prints_what_it_says(capsys, tmp_path, monkeypatch):
+def test_commands_of_the_readme_print_the_documented_output(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     commands = transcript()
@@ -176,7 +176,7 @@ def test_device_reviews_by_product(tmp_path, capsys):
 # predict
 
 
-def test_estimates_do_not_depend_on_the_portions(reviews, tmp_path, monkeypatch):
+def test_estimates_do_not_depend_on_the_chunks(reviews, tmp_path, monkeypatch):
     pd.read_csv(reviews / "new.csv").head(150).to_csv(tmp_path / "new.csv", index=False)
     predict = ["predict", reviews / "stars.oq", tmp_path / "new.csv", "--by", "product", "--interval", "0.9"]
     run(*predict, "--out", tmp_path / "whole.csv")
@@ -297,7 +297,7 @@ def test_every_format_gives_the_same_model(name, tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
-def test_results_are_written_in_the_format_of_the_ending(ending, reviews, tmp_path):
+def test_results_are_written_in_the_format_of_the_file_extension(ending, reviews, tmp_path):
     out = tmp_path / f"result.{ending}"
     run("predict", reviews / "stars.oq", reviews / "new.csv", "--by", "product", "--out", out)
     frame = open_table(out).read()
@@ -378,7 +378,7 @@ def test_terminal_output_fits_any_width_and_obeys_no_escape_sequences(reviews, t
     assert "[bold]" in out
 
 
-def test_long_names_in_the_terminal_can_be_told_apart(reviews, tmp_path, capsys, monkeypatch):
+def test_long_names_in_the_terminal_stay_distinct(reviews, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     new = pd.read_csv(reviews / "new.csv")
     new["product"] = "An appliance for the kitchen of the whole family, kind: " + new["product"]
@@ -401,7 +401,7 @@ def test_progress_is_shown_on_terminals_and_for_long_work_only(reviews, monkeypa
         assert "reading" not in captured.out
 
 
-def test_reading_reports_how_far_it_is(reviews, tmp_path, monkeypatch):
+def test_reading_reports_its_progress(reviews, tmp_path, monkeypatch):
     monkeypatch.setattr(read, "PORTION_ROWS", 100)
     new = pd.read_csv(reviews / "new.csv")
     for name in ("new.csv", "new.csv.gz", "new.jsonl", "new.parquet"):
@@ -430,7 +430,7 @@ def test_the_next_command_of_fit_has_the_groups_and_the_weights_and_can_be_run(t
     assert command[4:8] == ["--by", "week of sale", "--weight", "w"]
 
 
-def test_fit_without_a_method_says_what_it_chose_why_and_the_error_to_expect(tmp_path, capsys):
+def test_fit_without_a_method_prints_its_choice_the_reason_and_the_expected_error(tmp_path, capsys):
     train = written(mixed_table(), tmp_path / "train.csv")
     fit = ["fit", train, "--target", "stars", "--features", "price,week", "--out", tmp_path / "m.oq"]
     run(*fit, "--budget", "fast")
@@ -501,7 +501,7 @@ def test_rows_without_a_label_are_left_out_on_request(tmp_path, capsys):
     assert oq.load_model(tmp_path / "m.oq").classes_.tolist() == [1, 2, 3, 4, 5]
 
 
-def test_gaps_in_new_tables_are_filled(mixed_model, tmp_path):
+def test_missing_values_in_new_tables_are_filled(mixed_model, tmp_path):
     new = mixed_table(50).drop(columns="stars")
     new[["price", "size", "day", "comment"]] = None
     path = written(new, tmp_path / "new.csv")
@@ -509,7 +509,7 @@ def test_gaps_in_new_tables_are_filled(mixed_model, tmp_path):
     assert_allclose(pd.read_csv(tmp_path / "r.csv")[STARS].sum(axis=1), 1)
 
 
-def test_words_for_missing_numbers_are_gaps_but_words_in_categories_are_words():
+def test_words_for_missing_numbers_are_missing_values_but_words_in_categories_are_words():
     frame = pd.DataFrame({"price": ["1", " NA", "3.5", None], "state": ["NA", "CA", "NA", "CA"]}, dtype=object)
     kinds = column_kinds(frame, ["price", "state"])
     assert kinds == {"price": "number", "state": "category"}
@@ -518,7 +518,7 @@ def test_words_for_missing_numbers_are_gaps_but_words_in_categories_are_words():
     assert result["state"].tolist() == ["NA", "CA", "NA", "CA"]
 
 
-def test_models_of_tables_take_frames_in_python_too(mixed_model):
+def test_table_models_also_accept_frames_in_python(mixed_model):
     import polars as pl
 
     model, frame = oq.load_model(mixed_model), mixed_table(80)
@@ -600,7 +600,7 @@ def test_words_for_missing_labels_and_groups_are_missing(word, tmp_path, capsys)
     assert result["n_items"].iloc[-1] == 20
 
 
-def test_words_for_missing_labels_are_labels_where_the_classes_say_so(tmp_path, capsys):
+def test_words_for_missing_labels_are_labels_if_they_are_classes(tmp_path, capsys):
     frame = mixed_table()[["price", "stars"]]
     frame["stars"] = np.array(["None", "mild", "severe"])[(frame["stars"].to_numpy() - 1) // 2]
     fit = ["--target", "stars", "--classes", "None,mild,severe"]
@@ -619,7 +619,7 @@ def test_words_for_missing_labels_are_labels_where_the_classes_say_so(tmp_path, 
         ("PACC", "solver=newton", None),
     ],
 )
-def test_smoothing_is_named_and_its_intervals_are_called_what_they_are(method, option, said, tmp_path, capsys):
+def test_smoothing_and_the_meaning_of_its_intervals_are_printed(method, option, said, tmp_path, capsys):
     train = written(mixed_table(), tmp_path / "train.csv")
     fit = ["--target", "stars", "--features", "price,gift", "--method", method, "--set", option]
     run("fit", train, *fit, "--out", tmp_path / "m.oq", "--json")
@@ -655,7 +655,7 @@ def test_groups_of_a_loaded_model_in_python_are_those_of_the_command_line(review
     pd.testing.assert_frame_equal(table, pd.read_csv(tmp_path / "r.csv"), atol=1e-9)
 
 
-def test_json_lines_keep_only_the_columns_that_are_asked_for(tmp_path, monkeypatch):
+def test_json_lines_keep_only_the_requested_columns(tmp_path, monkeypatch):
     monkeypatch.setattr(read, "PORTION_BYTES", 1000)
     rows = [{"a": "x", "long": "y" * 2000} for _ in range(10)]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -668,7 +668,7 @@ def test_json_lines_keep_only_the_columns_that_are_asked_for(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("protocol", ["app", "app-oq:0.2", "npp", "by product"])
-def test_evaluation_stands_beside_simple_estimates(protocol, reviews, tmp_path, capsys):
+def test_evaluation_is_shown_next_to_simple_estimates(protocol, reviews, tmp_path, capsys):
     labelled = pd.read_csv(reviews / "labelled.csv")
     labelled["product"] = np.arange(len(labelled)) % 7
     labelled.to_csv(tmp_path / "labelled.csv", index=False)
@@ -779,7 +779,7 @@ def test_methods_lists_the_catalog(capsys):
     assert names == [entry.name for entry in oq.catalog()]
 
 
-def test_endings_of_processes_leave_nothing_half_written(reviews, tmp_path):
+def test_killed_processes_leave_nothing_half_written(reviews, tmp_path):
     code = (
         "import os, signal, sys; from ordinalq import cli; from ordinalq.io import writing as write\n"
         "write.write_table = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)\n"

@@ -82,7 +82,7 @@ def test_groups_are_the_samples(items):
     assert "15 groups" in found.sentence()
 
 
-def test_what_cannot_be_compared_is_refused(items):
+def test_invalid_comparisons_are_rejected(items):
     for methods, error, message in [
         ("CC", TypeError, "a dict of methods, or a list of names"),
         ([], ValueError, "at least one method"),
@@ -121,7 +121,7 @@ def test_evaluate_compares_methods_on_the_scores_of_the_model(files, capsys):
     assert "12 groups" in capsys.readouterr().out
 
 
-def test_evaluate_says_which_methods_it_cannot_compare(files, capsys):
+def test_evaluate_names_the_methods_that_it_cannot_compare(files, capsys):
     call = [*map(str, ["evaluate", files / "model.oq", files / "test.csv", "--methods"])]
     for methods, message in {
         "PACCC": "PACC",

@@ -142,7 +142,7 @@ def test_intervals_that_are_longer_to_one_side_give_such_a_difference(rng):
     assert_array_equal(skewed.cumulative_lower, plain.cumulative_lower)
 
 
-def test_cuts_that_are_open_are_no_crossing(rng):
+def test_open_cuts_do_not_count_as_a_crossing(rng):
     P = np.array([[0.1, 0.1, 0.2, 0.6], [0.1, 0.09, 0.61, 0.2], [0.09, 0.51, 0.2, 0.2]])
     estimates = with_covariance(
         replace(by_hand(rng), prevalences=P, shared=None), np.tile(1e-3 * (np.eye(4) - 0.25), (3, 1, 1))
@@ -188,7 +188,7 @@ def test_frame_has_a_row_per_pair(same):
     assert repr(found) == "Comparison(3 pairs, level=0.95, of the population)"
 
 
-def test_what_cannot_be_compared_is_refused(model, same, rng):
+def test_invalid_comparisons_are_rejected(model, same, rng):
     X, _ = draw(rng, SHARES, 40)
     groups = np.repeat(["a", "b"], 20)
     with pytest.raises(ValueError, match="Pass a level, for example level="):
@@ -265,7 +265,7 @@ def test_all_other_groups_are_one_estimate_of_their_own(model, rng):
     assert select(model, summary, 4, 3)[0].keys.tolist()[:3] == [str(k) for k in means.sorted(4).keys.tolist()[:3]]
 
 
-def test_pictures_of_comparisons(same):
+def test_figures_of_comparisons(same):
     ax = comparison(same.compare(0, 1), xlabel="stars")
     assert [text.get_text() for text in ax.get_xticklabels()] == ["≥ 2", "≥ 3", "≥ 4"]
     assert ax.get_title(loc="left").startswith("mean class")
@@ -310,7 +310,7 @@ def test_compare_on_the_command_line(tables, tmp_path, capsys):
     assert found["pairs"][0]["probability"] < 1e-6
 
 
-def test_compare_says_what_is_wrong(tables, capsys):
+def test_compare_names_the_mistake(tables, capsys):
     call = ["compare", tables / "model.oq", tables / "new.csv", "--by", "shop"]
     for arguments, message in {
         ("north",): "at least two different groups to compare, got north",
@@ -342,7 +342,7 @@ def test_predict_shows_the_groups_that_matter(tables, tmp_path, capsys):
     assert [(group["group"], group["n_items"]) for group in json.loads(out)["groups"]] == [("(other)", 1200)]
 
 
-def test_predict_says_what_is_wrong_with_the_choice_of_groups(tables, capsys):
+def test_predict_names_the_mistake_in_the_choice_of_groups(tables, capsys):
     call = ["predict", tables / "model.oq", tables / "new.csv"]
     for arguments, message in {
         ("--top", "2"): "--sort, --top, --best, --worst and --min-items need groups. Pass --by COLUMN",
@@ -417,7 +417,7 @@ def test_periods_of_dates_that_are_written_otherwise(tables, style, named):
     assert found.keys.name == "day"
 
 
-def test_where_both_numbers_may_be_the_day_the_format_is_asked_for(tables, tmp_path, capsys):
+def test_dates_whose_day_and_month_may_be_swapped_require_a_format(tables, tmp_path, capsys):
     frame = pd.read_csv(tables / "new.csv").head(60).drop(columns="stars")
     frame["day"] = np.tile(["3/4/2024", "5/6/2024"], 30)
     frame.to_csv(tmp_path / "new.csv", index=False)
@@ -594,7 +594,7 @@ def test_labels_of_one_group_leave_the_parts_of_others_their_two_levels(by_shop,
     found.compare((0, 0), (3, 1)), found.trend()
 
 
-def test_labels_in_a_later_block_of_parts_are_no_error(by_shop, monkeypatch, rng):
+def test_labels_in_a_later_block_of_parts_raise_no_error(by_shop, monkeypatch, rng):
     X, y, groups = make_groups(rng, 8, 20)
     keys = pd.DataFrame({"shop": groups, "half": np.arange(160) % 2})
     labels = [label if shop == 7 else None for label, shop in zip(y, groups, strict=True)]
@@ -628,7 +628,7 @@ def test_blocks_end_where_no_group_of_parts_is_open(monkeypatch):
     assert ends([0, 1, 2, 3, 0]) == [5]
 
 
-def test_models_in_files_know_the_columns_of_their_groups(tmp_path, capsys):
+def test_model_files_contain_the_columns_of_their_groups(tmp_path, capsys):
     rng = generator(72)
     for name, shops, items in (("train", 30, 40), ("new", 3, 400)):
         X, y, groups = make_groups(rng, shops, items)

@@ -266,7 +266,7 @@ def test_single_precision_is_enough(method, data, index):
 @pytest.mark.parametrize(
     "container", [list, lambda t: np.array(t, dtype=object), pd.Series], ids=["list", "array", "series"]
 )
-def test_texts_are_items_where_the_classifier_takes_them(container, rng):
+def test_texts_are_items_if_the_classifier_accepts_them(container, rng):
     words = np.array(["awful", "poor", "fair", "good", "superb"])
     y = rng.integers(0, 5, 300)
     texts = [" ".join(rng.choice(words, 4)) + f" {words[code]}" * 6 for code in y]
@@ -350,7 +350,7 @@ def test_predict_is_one_sample_of_all_items(method, data):
 
 
 @each_method
-def test_the_two_stages_give_what_predict_samples_gives(method, data, index):
+def test_the_two_stages_agree_with_predict_samples(method, data, index):
     X, y, pool = data
     fitted = build(method).fit(X, y)
     S = fitted.scores(pool)
@@ -499,7 +499,7 @@ def test_drifted_defaults_would_be_noticed():
 
 
 @each_method
-def test_every_method_says_what_it_is(method):
+def test_every_method_has_a_name_a_summary_and_keyword_parameters(method):
     assert method.paper_name
     assert method.__doc__.strip().endswith(".")
     assert next(iter(inspect.signature(method).parameters)) == ("classifier" if on_classifier(method) else "n_bins")

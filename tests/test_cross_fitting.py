@@ -190,7 +190,7 @@ def test_splitters_and_lists_of_splits_serve_as_cv(data):
     assert len(oq.classifiers.CrossFitted(GaussianNB(), cv=KFold(6)).fit(X, y).estimators_) == 6
 
 
-def test_a_splitter_that_does_not_hold_out_every_item_once_is_refused(data):
+def test_a_splitter_that_does_not_hold_out_every_item_once_is_rejected(data):
     with pytest.raises(ValueError, match=r"cv must hold out every item exactly once"):
         oq.classifiers.CrossFitted(GaussianNB(), cv=ShuffleSplit(3, random_state=0)).fit(*data)
 
@@ -252,7 +252,7 @@ def test_string_labels_of_the_classifier_itself_are_kept(data):
 # What becomes of the classifier that the caller gives
 
 
-def test_held_out_chooses_by_what_the_classifier_offers():
+def test_held_out_method_depends_on_the_classifier():
     forest = RandomForestClassifier(oob_score=True)
     assert isinstance(held_out(None), oq.classifiers.CrossFitted)
     assert isinstance(held_out(GaussianNB()), oq.classifiers.CrossFitted)
@@ -346,7 +346,7 @@ def test_rows_without_a_score_are_recognized_as_nan_or_zero(blank, data, rng):
 
 @pytest.mark.skipif(not WEIGHTED_BOOTSTRAP, reason="the weights enter the bootstrap draw since scikit-learn 1.9")
 @pytest.mark.parametrize("scaled", [False, True], ids=["forest", "pipeline"])
-def test_balanced_forests_that_lose_rare_classes_are_refused_with_the_remedy(scaled, rng):
+def test_balanced_forests_that_lose_rare_classes_are_rejected_with_the_remedy(scaled, rng):
     X, y = friedman(rng, 600, edges=(5.0, 9.0, 19.0, 23.0))
     forest = RandomForestClassifier(20, class_weight="balanced", oob_score=True, random_state=0)
     classifier = make_pipeline(StandardScaler(), forest) if scaled else forest
@@ -360,7 +360,7 @@ def test_balanced_forests_that_lose_rare_classes_are_refused_with_the_remedy(sca
     assert oq.PACC(classifier).fit(X, y).M_.shape == (5, 5)
 
 
-def test_too_few_trees_are_refused_too(data):
+def test_too_few_trees_are_rejected_too(data):
     with pytest.raises(ValueError, match=r"has no out-of-bag score for .* use more trees, or CrossFitted\(forest\)"):
         oq.PACC(RandomForestClassifier(2, oob_score=True, random_state=0)).fit(*data)
 
@@ -414,7 +414,7 @@ def test_methods_of_predictions_take_classifiers_without_probabilities(method, v
 
 @pytest.mark.parametrize("voter", VOTERS, ids=["svc", "ridge", "pipeline"])
 @pytest.mark.parametrize("method", POSTERIOR_METHODS, ids=lambda c: c.__name__)
-def test_methods_of_posteriors_say_which_classifier_would_do(method, voter, data):
+def test_methods_of_posteriors_name_the_classifiers_that_they_need(method, voter, data):
     message = rf"{method.__name__} needs class probabilities.* has no predict_proba.*LogisticRegression.*Calibrated"
     with pytest.raises(TypeError, match=f"(?s){message}"):
         method(oq.classifiers.CrossFitted(voter, cv=2)).fit(*data)
@@ -543,7 +543,7 @@ def test_search_takes_fitted_classifiers(parted):
     assert_allclose(search.predict(X_new).sum(), 1)
 
 
-def test_fitted_classifier_must_know_exactly_the_classes_of_the_items(parted):
+def test_fitted_classifier_must_have_exactly_the_classes_of_the_items(parted):
     (X, y), (X_fit, y_fit), _ = parted
     few = FrozenEstimator(GaussianNB().fit(X[y < 4], y[y < 4] + 1))
     with pytest.raises(ValueError, match=r"has the classes \[1, 2, 3, 4\], .* it lacks \[5\]"):
@@ -559,7 +559,7 @@ def test_fitted_classifier_must_know_exactly_the_classes_of_the_items(parted):
         oq.PACC(FrozenEstimator(GaussianNB())).fit(X_fit, y_fit)
 
 
-def test_trees_refuse_a_classifier_of_all_classes(parted):
+def test_trees_reject_a_classifier_of_all_classes(parted):
     (X, y), (X_fit, y_fit), _ = parted
     with pytest.raises(ValueError, match="has the classes"):
         oq.OQT(FrozenEstimator(GaussianNB().fit(X, y + 1))).fit(X_fit, y_fit + 1)

@@ -98,7 +98,7 @@ def test_outsiders_are_searched(data):
 
 
 @each_outsider
-def test_outsiders_are_saved_and_loaded_where_they_are_trusted(method, data, tmp_path):
+def test_external_methods_are_saved_and_loaded_if_they_are_trusted(method, data, tmp_path):
     quantifier = fitted(method, data)
     path = tmp_path / "model.oq"
     oq.save_model(quantifier, path)
@@ -137,7 +137,7 @@ def test_outsiders_work_from_the_command_line(method, data, tmp_path, capsys):
     assert_allclose([sum(row["prevalences"]) for row in found["groups"]], 1)
 
 
-def test_outsiders_run_in_an_experiment_and_stand_on_its_page(tmp_path):
+def test_external_methods_run_in_an_experiment_and_appear_in_its_report(tmp_path):
     head, _, rest = CONFIG.partition("methods = ")
     config = head + 'methods = ["PACC", "outsiders:Squares", "outsiders:Medians"]' + rest[rest.index("\n") :]
     config = config[: config.index("[grid.OPACC]")] + "[grid.Squares]\nridge = [0.001, 1.0]\n"

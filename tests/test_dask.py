@@ -44,14 +44,14 @@ def data():
 
 @pytest.mark.parametrize("level", [None, 0.9])
 @pytest.mark.parametrize("by", GROUPS, ids=str)
-def test_two_processes_give_what_one_gives(client, data, by, level):
+def test_two_processes_give_the_result_of_one(client, data, by, level):
     models, frame, there = data
     for model in models.values():
         assert_same(oq.dask.predict_groups(model, there, by, level=level).frame(), model, frame, by, level)
 
 
 @pytest.mark.parametrize("name", ["PACC", "SLD"])
-def test_blocks_of_groups_are_estimated_alike(data, name, monkeypatch):
+def test_blocks_of_groups_do_not_change_estimates(data, name, monkeypatch):
     # In threads, which see the smaller blocks too.
     monkeypatch.setattr(blocks, "BLOCK_SAMPLES", 3)
     monkeypatch.setattr(blocks, "BLOCK_ITEMS", 300)
@@ -103,7 +103,7 @@ def test_columns_and_versions_are_checked(data):
         oq.dask.predict_groups(models["PACC"], there[there["x"] > 1e9], "shop")
 
 
-def test_a_packed_file_without_rows_is_no_obstacle_beside_others(data, tmp_path):
+def test_a_compressed_file_without_rows_is_skipped_next_to_others(data, tmp_path):
     models, frame, _ = data
     frame.to_csv(tmp_path / "a.csv.gz", index=False)
     frame[:0].to_csv(tmp_path / "b.csv.gz", index=False)
@@ -115,7 +115,7 @@ def test_a_packed_file_without_rows_is_no_obstacle_beside_others(data, tmp_path)
     np.testing.assert_allclose(found.prevalences, expected.prevalences, atol=1e-6)
 
 
-def test_a_worker_without_ordinalq_says_so():
+def test_a_worker_without_ordinalq_is_named_in_the_error():
     import cloudpickle
 
     # As it is sent: nothing of ordinalq is imported to unpack it.
@@ -180,7 +180,7 @@ def test_the_command_line_gives_the_same_file(cluster, data, name, tmp_path, cap
     assert "1.csv, line 5: expected a number in column 'x'" in capsys.readouterr().err
 
 
-def test_engines_refuse_what_they_cannot_do(data, tmp_path, capsys, monkeypatch):
+def test_engines_reject_unsupported_options(data, tmp_path, capsys, monkeypatch):
     models, frame, _ = data
     models["SLD"].save(tmp_path / "model.oq")
     frame.to_csv(tmp_path / "t.csv", index=False)

@@ -67,7 +67,7 @@ def test_search_equals_brute_force(draw, batch, rng, monkeypatch):
     assert found > 3  # the comparison means something
 
 
-def test_a_wide_span_may_be_filled_where_a_narrower_one_is_not():
+def test_a_wide_span_may_be_filled_if_a_narrower_one_is_not():
     # With hi = 10 the middle bin is empty, with hi = 12 it is not: feasibility is not monotone.
     y = np.array([0.0, 1, 2, 7, 7.5, 8, 10, 12])
     assert min(counts_on(y, 0, 10, 3)) == 0

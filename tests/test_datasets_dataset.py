@@ -26,7 +26,7 @@ def small(rng, **sampling):
 
 
 @pytest.mark.parametrize(("n_items", "sizes"), [(400, (200, 100, 100)), (31_000, (20_000, 5_500, 5_500))])
-def test_split_is_disjoint_complete_and_of_the_promised_size(n_items, sizes, rng):
+def test_split_is_disjoint_complete_and_of_the_stated_size(n_items, sizes, rng):
     split = split_items(rng.choice(3, size=n_items, p=[0.1, 0.3, 0.6]), NAMES, 1)
     assert_array_equal(np.sort(np.concatenate(split[:3])), np.arange(n_items))
     assert_allclose([len(part) for part in split[:3]], sizes, atol=1)
@@ -61,7 +61,7 @@ def test_split_gives_each_part_an_item_of_each_of_many_small_classes(counts):
 @pytest.mark.parametrize(
     ("n_items", "n_train", "rule"), [(29_999, 14_999, "1/2, 1/4, 1/4"), (30_000, 20_000, "20,000 training items")]
 )
-def test_thirty_thousand_items_are_no_longer_small(n_items, n_train, rule):
+def test_thirty_thousand_items_do_not_count_as_small(n_items, n_train, rule):
     split = split_items(np.arange(n_items) % 3, NAMES, 1)
     assert len(split.train) == n_train
     assert split.rule.startswith(rule)
@@ -73,7 +73,7 @@ def test_split_depends_on_the_random_state_only(rng):
     assert not np.array_equal(split_items(y, NAMES, 1).train, split_items(y, NAMES, 2).train)
 
 
-def test_small_data_say_how_they_were_split(rng):
+def test_small_data_state_how_they_were_split(rng):
     assert "1/2, 1/4, 1/4" in repr(small(rng))
     assert "20,000 training items" in repr(oq.datasets.load_dataset("fried"))
 
@@ -152,7 +152,7 @@ def test_fried_is_the_same_data_set_on_every_run():
     assert not np.array_equal(one.train.X, oq.datasets.load_dataset("fried", random_state=1).train.X)
 
 
-def test_settings_of_the_paper_repeat_an_item_only_where_a_class_has_too_few():
+def test_settings_of_the_paper_repeat_items_only_of_classes_with_too_few():
     dataset = oq.datasets.load_dataset("fried", settings="paper")
     assert dataset.sampling.min_per_class == 0
     sampling = replace(dataset.sampling, n_test=200)
@@ -175,7 +175,7 @@ def test_settings_give_the_numbers_of_samples(settings, n_test, least):
     assert (sampling.rounding, sampling.min_per_class, sampling.small_pool) == ("balanced", least, "repeat")
 
 
-def test_paper_settings_remove_what_lies_outside_of_the_span():
+def test_paper_settings_remove_items_outside_of_the_span():
     reference, paper = oq.datasets.load_dataset("fried"), oq.datasets.load_dataset("fried", settings="paper")
     n_items = [sum(len(part.y) for part in (d.train, d.validation, d.test)) for d in (reference, paper)]
     assert n_items[0] == 40_768 > n_items[1]
@@ -191,7 +191,7 @@ def test_paper_settings_remove_what_lies_outside_of_the_span():
         ({"name": "fried", "random_state": -1}, "random_state must be an integer"),
     ],
 )
-def test_load_dataset_names_what_is_wrong(arguments, message):
+def test_load_dataset_names_the_mistake(arguments, message):
     with pytest.raises(ValueError, match=message):
         oq.datasets.load_dataset(**arguments)
 
@@ -241,7 +241,7 @@ def test_save_keeps_the_old_files_until_the_new_ones_are_written(rng, tmp_path, 
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_save_clears_what_a_killed_call_left(rng, tmp_path):
+def test_save_removes_the_files_of_a_killed_call(rng, tmp_path):
     dataset = small(rng)
     dataset.save(tmp_path)
     left = tmp_path / ".ordinalq-killed"
@@ -286,7 +286,7 @@ def test_save_takes_numpy_numbers(rng, tmp_path):
         ({"small_pool": "ignore"}, "small_pool must be one of"),
     ],
 )
-def test_sampling_names_what_is_wrong_at_once(options, message):
+def test_sampling_names_the_mistake_at_once(options, message):
     with pytest.raises(ValueError, match=message):
         Sampling(n_validation=1, n_test=1, **options)
 

@@ -36,7 +36,7 @@ def table(rng):
     )
 
 
-def test_features_become_numbers_without_gaps(table):
+def test_features_become_numbers_without_missing_values(table):
     dataset = oq.datasets.make_dataset(table, target="price", n_bins=4, min_count=20, sampling=SAMPLING)
     X = dataset.train.X
     assert np.isfinite(X).all()
@@ -138,14 +138,14 @@ def test_polars_frame_gives_the_same_data_set(table):
     assert_allclose(one.train.X, two.train.X)
 
 
-def test_the_word_none_in_a_csv_is_a_category_and_not_a_gap(tmp_path):
+def test_the_word_none_in_a_csv_is_a_category_and_not_a_missing_value(tmp_path):
     path = tmp_path / "holidays.csv"
     path.write_text("holiday,y\n" + "None,1\nEaster,2\n,3\n" * 10)
     dataset = oq.datasets.make_dataset(path, "y")
     assert dataset.feature_names == ("holiday_Easter", "holiday_None", "holiday_nan")
 
 
-def test_the_word_na_among_numbers_is_a_gap(tmp_path, caplog):
+def test_the_word_na_among_numbers_is_a_missing_value(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     path = tmp_path / "table.csv"
     path.write_text(
@@ -246,7 +246,7 @@ def test_bad_cells_and_names_are_named(table, change, options, error, message):
         )
 
 
-def test_columns_of_the_same_name_are_refused(table):
+def test_columns_of_the_same_name_are_rejected(table):
     with pytest.raises(ValueError, match="'price' occurs twice"):
         oq.datasets.make_dataset(pd.concat([table, table[["price"]]], axis=1), "price", n_bins=4)
 

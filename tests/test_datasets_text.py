@@ -120,7 +120,7 @@ def test_raw_reviews_become_roberta_vectors(tiny_model, tmp_path):
     assert dataset.protocols == ("APP", "APP-OQ", "real")
 
 
-def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
+def test_without_the_extra_the_error_names_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"^encoding text with RoBERTa needs torch\. .*ordinalq\[text\]"):
         RobertaVectors().fit(TEXTS, STARS)

@@ -161,14 +161,14 @@ def test_needed_number_of_items_is_enough():
     assert f"About {found.precision.n_needed:,} items are needed" in str(found)
 
 
-def test_too_few_training_items_are_no_matter_of_the_sample():
+def test_too_few_training_items_are_not_blamed_on_the_sample():
     _, S, y = training(100)
     found = judged(oq.PACC().fit_scores(S, y), sample(2, 5000)[1])
     assert found.precision.n_needed is None
     assert "more training items" in str(found)
 
 
-def test_classes_that_look_alike_are_named():
+def test_similar_classes_are_named():
     rng = generator(0)
     shift = np.array([0, 1, 2, 2.05, 4])  # the third and the fourth are nearly the same
 
@@ -185,7 +185,7 @@ def test_classes_that_look_alike_are_named():
     assert_allclose(found.precision.unnoticed, found.precision.unnoticed.T)
 
 
-def test_regularizer_is_active_only_where_it_changes_the_estimate():
+def test_regularizer_is_active_only_if_it_changes_the_estimate():
     S = sample(4)[1]
     idle, busy = (judged(fitted(oq.OPACC(tau=tau)), S) for tau in (1e-9, 1.0))
     assert not idle.is_smoothed
@@ -199,7 +199,7 @@ def test_regularizer_is_active_only_where_it_changes_the_estimate():
     assert busy.fit.excess_chi2 > idle.fit.excess_chi2
 
 
-def test_run_tells_its_degrees_of_freedom():
+def test_run_reports_its_degrees_of_freedom():
     S = sample(4)[1]
     found = judged(fitted(oq.RUN(n_df=3.5)), S)
     assert_allclose(found.smoothing.freedom, 3.5)
@@ -221,7 +221,7 @@ def test_matrix_is_that_of_the_method_or_of_the_mean_scores():
     assert ax.figure is not None
 
 
-def test_what_does_not_apply_is_said_instead():
+def test_parts_that_do_not_apply_are_replaced_by_a_reason():
     S = sample(4)[1]
     votes = np.eye(N_CLASSES)[training()[1].argmax(axis=1)]
     on_votes = oq.ACC().fit_scores(votes, training()[2])
@@ -240,7 +240,7 @@ def test_what_does_not_apply_is_said_instead():
         bare.plot()
 
 
-def test_features_without_matrix_have_no_picture():
+def test_features_without_matrix_have_no_figure():
     X, _, y = training()
     q = oq.ComposedQuantifier(MeanDistances("euclidean", on="features"), Energy()).fit(X, y)
     found = q.diagnose(sample(4)[0])
@@ -256,7 +256,7 @@ def test_diagnosis_cannot_be_changed():
 
 
 @pytest.mark.parametrize("bad", [np.empty((0, N_CLASSES)), np.full((3, N_CLASSES), np.nan), np.ones((3, 2))])
-def test_bad_scores_are_refused(bad):
+def test_bad_scores_are_rejected(bad):
     with pytest.raises(ValueError, match=r"S must|rows of S"):
         judged(fitted(oq.PACC()), bad)
 

@@ -60,7 +60,7 @@ def test_code_of_the_page_runs(path, tmp_path, monkeypatch, capsys):
             assert output is None or printed == output
 
 
-def test_there_is_a_page_for_each_part_of_the_house():
+def test_there_is_a_page_for_each_part_of_the_package():
     assert {path.stem for path in PAGES} >= {"loss", "representation", "method", "dataset", "table"}
 
 
@@ -71,7 +71,7 @@ def run_table(path):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if "`" in line]
 
 
-def test_readers_are_told_which_data_sets_of_the_paper_were_run():
+def test_docs_list_the_data_sets_of_the_paper_that_were_run():
     table = run_table(ROOT / "docs" / "experiments.md")
     rows = {row[0].strip("`"): row for row in table}
     assert set(load_config("paper").members) == set(rows)
@@ -108,7 +108,7 @@ def drawings():
 
 
 @pytest.mark.printed
-def test_figures_show_what_the_code_draws(drawings):
+def test_committed_figures_agree_with_the_code(drawings):
     kept = json.loads(drawings.STORED.read_text(encoding="utf-8"))
     figures = drawings.figures()
     assert kept.keys() == figures.keys()

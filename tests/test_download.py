@@ -217,7 +217,7 @@ def test_transfer_that_cannot_be_continued_begins_anew(server, monkeypatch):
     assert fetch(f"{server.url}/a.bin", "a.bin").read_bytes() == CONTENT[:1000]
 
 
-def test_wrong_checksum_is_refused_and_deletes_nothing_else(server, cache):
+def test_wrong_checksum_is_rejected_and_deletes_nothing_else(server, cache):
     server.files["a.bin"] = CONTENT
     cache.mkdir()
     (cache / "b.bin").write_bytes(b"another file")
@@ -242,7 +242,7 @@ def test_cache_is_the_folder_of_the_system_unless_named(cache, monkeypatch):
     assert download.cache_folder() == platformdirs.user_cache_path("ordinalq")
 
 
-def test_absent_file_and_absent_network_say_what_to_put_where(server):
+def test_errors_without_file_or_network_name_the_file_and_its_folder(server):
     with pytest.raises(ConnectionError, match=r"put it as a\.bin into the folder named by ORDINALQ_DATA.*404"):
         fetch(f"{server.url}/a.bin", "a.bin")
     with pytest.raises(ConnectionError, match=r"cannot be reached.*on another machine"):
@@ -322,7 +322,7 @@ def test_yolanda_takes_the_target_that_openml_names(server, monkeypatch, rng):
     assert len(server.requests) == 2
 
 
-def test_openml_file_with_another_checksum_is_refused(server, monkeypatch):
+def test_openml_file_with_another_checksum_is_rejected(server, monkeypatch):
     publish_openml(server, monkeypatch, 564, b"@data\n", "Y")
     server.files["file.arff"] = b"something else"
     with pytest.raises(ValueError, match="expected checksum md5:"):
@@ -377,7 +377,7 @@ def test_damaged_blog_file_is_named_with_its_line(server, monkeypatch, rng, chan
         oq.datasets.load_dataset("blog-feedback")
 
 
-def test_blog_archive_without_the_file_is_refused(server, monkeypatch):
+def test_blog_archive_without_the_file_is_rejected(server, monkeypatch):
     publish_uci(server, monkeypatch, "304/blogfeedback.zip", zip_of({"readme": b""}))
     with pytest.raises(ValueError, match=r"expected an archive with blogData_train\.csv"):
         oq.datasets.load_dataset("blog-feedback")
@@ -700,7 +700,7 @@ def test_damaged_vectors_are_named_with_file_and_line(tmp_path, cache, vectors, 
     assert not list(cache.glob("*"))  # no half conversion
 
 
-def test_incomplete_vectors_are_refused(tmp_path, vectors, caplog):
+def test_incomplete_vectors_are_rejected(tmp_path, vectors, caplog):
     path = tmp_path / "amazon-oq-bk.zip"
     files = {name: content for name, content in vectors[0].items() if name != SAMPLE}
     path.write_bytes(zip_of(files))
@@ -723,7 +723,7 @@ def test_incomplete_vectors_are_refused(tmp_path, vectors, caplog):
 
 
 @pytest.mark.parametrize("absent", ["app/test", "real/dev"])
-def test_vectors_without_samples_are_refused(tmp_path, cache, vectors, absent):
+def test_vectors_without_samples_are_rejected(tmp_path, cache, vectors, absent):
     files = {name: content for name, content in vectors[0].items() if f"roberta/{absent}_samples" not in name}
     (tmp_path / "amazon-oq-bk.zip").write_bytes(zip_of(files))
     with pytest.raises(ValueError, match=f"incomplete archive, roberta/{absent}_samples is missing; fetch it again"):
@@ -731,7 +731,7 @@ def test_vectors_without_samples_are_refused(tmp_path, cache, vectors, absent):
     assert not list(cache.glob("*"))
 
 
-def test_vectors_in_a_file_of_absurd_size_are_refused(tmp_path, vectors, monkeypatch):
+def test_vectors_in_a_file_of_absurd_size_are_rejected(tmp_path, vectors, monkeypatch):
     path = tmp_path / "amazon-oq-bk.zip"
     path.write_bytes(zip_of(vectors[0]))
     with monkeypatch.context() as patch:
@@ -861,7 +861,7 @@ def test_reviews_in_a_table_give_the_same_data_set(tmp_path, prevalences, ending
         oq.datasets.load_dataset("amazon-oq-bk-tfidf", data=tmp_path / "poor.parquet")
 
 
-def test_reviews_without_network_say_where_the_prevalences_belong(tmp_path, monkeypatch):
+def test_reviews_without_network_name_the_place_of_the_prevalences(tmp_path, monkeypatch):
     monkeypatch.setattr(amazon, "PREVALENCE_URL", "http://127.0.0.1:9/prevalences.csv")
     path = tmp_path / "reviews.json"
     path.write_bytes(json_lines([review(i, 1 + i % 5) for i in range(100)]))

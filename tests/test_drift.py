@@ -258,7 +258,7 @@ def test_few_labels_anywhere_help_all_groups_that_are_labelled_by_another_standa
     assert (got.basis == "model").mean() > 0.8
 
 
-def test_groups_like_the_training_groups_cost_little(trained, rng):
+def test_drift_correction_costs_little_without_drift(trained, rng):
     X, y, groups = make(rng, 100, 60)
     truth, labels = truth_of(groups, y), some_labels(rng, y, 100)
     got, without = (trained.predict_groups(X, groups, level=0.95, labels=labels, drift=d) for d in ("auto", None))
@@ -413,7 +413,7 @@ def answered(capsys, folder, *options):
     return json.loads(capsys.readouterr().out)
 
 
-def test_commands_give_what_the_library_gives(capsys, folder):
+def test_commands_give_the_result_of_the_library(capsys, folder):
     model, frame = oq.load_model(folder / "m.oq"), pd.read_csv(folder / "new.csv")
     for options, how in (
         ((), {}),
@@ -471,7 +471,7 @@ def test_comparisons_use_the_offset_of_all_groups(capsys, folder):
 
 
 @pytest.mark.parametrize("how", [{}, {"labels": "known"}, {"drift": None}, {"drift": 0.3}], ids=str)
-def test_dask_gives_what_one_machine_gives(folder, how, monkeypatch):
+def test_dask_gives_the_result_of_one_machine(folder, how, monkeypatch):
     dd = pytest.importorskip("dask.dataframe")
     monkeypatch.setattr(blocks, "BLOCK_SAMPLES", 4)
     model, frame = oq.load_model(folder / "m.oq"), pd.read_csv(folder / "new.csv")

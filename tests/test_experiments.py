@@ -94,7 +94,7 @@ def test_full_fried_has_the_configurations_of_the_paper():
     assert sum(9 for unit in units if isinstance(unit, ItemUnit) and unit.trials[0].method in paper) == 216
 
 
-def test_methods_beyond_the_paper_stand_beside_its_own(tmp_path):
+def test_methods_beyond_the_paper_are_listed_next_to_its_own(tmp_path):
     config = CONFIG.replace('"PACC", "HDx", "SLD", "OQT", "ARC", "EDy", "OPACC", "OHDx"]', '"OPACC", "beyond"]')
     loaded = load_config(write_experiment(tmp_path, config, n_items=300))
     assert loaded.methods == ("CC", "OPACC", "AutoQuantifier", "AdjustedML", "GroupBLP", "KDEy")
@@ -121,7 +121,7 @@ def test_settings_change_the_grids_where_paper_and_reference_differ():
     assert taus == {"reference": {1e-1, 1e1, 1e3}, "paper": {1e-3, 1e-1, 1e1}}
 
 
-def test_quick_profile_changes_only_what_its_table_names(tmp_path):
+def test_quick_profile_changes_only_the_listed_settings(tmp_path):
     path = write_experiment(tmp_path)
     full, quick = load_config(path), load_config(path, "quick")
     assert quick.classifier == full.classifier | {"grid": {"max_depth": [3]}}
@@ -269,7 +269,7 @@ def test_mistakes_in_the_quick_profile_name_their_own_line(tmp_path, quick, mess
         (("fried", "full", "papers"), "settings must be one of .*did you mean 'paper'"),
     ],
 )
-def test_unknown_names_are_refused_with_the_nearest_ones(arguments, message):
+def test_unknown_names_are_rejected_with_the_nearest_ones(arguments, message):
     with pytest.raises(ValueError, match=message):
         load_config(*arguments)
 
@@ -352,7 +352,7 @@ def test_selection_takes_the_smallest_validation_error_and_the_first_of_ties(fin
     assert select(rows)["x"].tolist() == [1]
 
 
-def test_configurations_that_fail_are_not_selected_and_tell_why():
+def test_configurations_that_fail_are_not_selected_and_give_the_reason():
     rows = pd.DataFrame({"method": ["A", "A"], "protocol": "APP", "measure": "nmd", "error": np.inf, "message": "why"})
     with pytest.raises(ValueError, match="every configuration failed, the first with why"):
         select(rows)
@@ -392,7 +392,7 @@ def test_estimates_belong_to_the_truth_of_their_samples(finished):
         assert_allclose(errors(truth, P, "nmd"), outcome.errors(protocol, "nmd")["PACC"])
 
 
-def test_in_sample_scores_reach_only_the_methods_that_ask(tmp_path, finished):
+def test_in_sample_scores_reach_only_the_methods_that_request_them(tmp_path, finished):
     *_, outcome = finished
     config = load_config(write_experiment(tmp_path, CONFIG.replace("seed = 5", 'seed = 5\nin_sample = ["EDy"]')))
     other = run(config, tmp_path / "out", n_jobs=1)
@@ -452,7 +452,7 @@ def test_classifiers_are_compared_by_the_same_runner_and_resume(tmp_path):
         ("ray", 1, "backend 'ray' needs a package that is not installed"),
     ],
 )
-def test_workers_that_cannot_be_had_are_refused(backend, n_jobs, message):
+def test_impossible_numbers_of_workers_are_rejected(backend, n_jobs, message):
     with pytest.raises(ValueError, match=message), parallel(backend, n_jobs):
         pass
 
@@ -517,14 +517,14 @@ def test_killed_run_goes_on_and_ends_with_the_same_results(finished, tmp_path):
     assert not list(folder.rglob(".partial-*"))
 
 
-def test_second_run_at_the_same_time_is_refused(finished, tmp_path):
+def test_second_run_at_the_same_time_is_rejected(finished, tmp_path):
     config, *_ = finished
     folder = copied(finished, tmp_path)
     with open_store(folder, identity(config)), pytest.raises(FileExistsError, match="in use by another run"):
         run(config, folder, n_jobs=1)
 
 
-def test_folder_of_others_is_refused_and_left_alone(finished, tmp_path):
+def test_foreign_folder_is_rejected_and_left_unchanged(finished, tmp_path):
     config, *_ = finished
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(FileExistsError, match=r"but holds 'thesis\.tex'; name another folder"):
@@ -535,13 +535,13 @@ def test_folder_of_others_is_refused_and_left_alone(finished, tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"format": "ordinalq experiment 999", "experiment": {}}'])
-def test_folder_with_a_strange_description_is_refused(finished, tmp_path, content):
+def test_folder_with_an_unknown_description_is_rejected(finished, tmp_path, content):
     (tmp_path / "run.json").write_text(content)
     with pytest.raises(FileExistsError, match=r"run\.json is damaged, or ordinalq did not write it"):
         check_folder(tmp_path, {})
 
 
-def test_folder_of_another_experiment_is_refused(finished, tmp_path):
+def test_folder_of_another_experiment_is_rejected(finished, tmp_path):
     _, folder, _ = finished
     other = load_config(write_experiment(tmp_path, CONFIG.replace("seed = 5", "seed = 6")))
     with pytest.raises(FileExistsError, match=r"another experiment \(seed 5\)"):
@@ -563,7 +563,7 @@ def test_folder_that_was_made_for_nothing_is_removed(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-def test_full_disk_is_one_clear_message_and_keeps_what_is_finished(tmp_path, monkeypatch):
+def test_full_disk_is_one_clear_message_and_keeps_finished_units(tmp_path, monkeypatch):
     with open_store(tmp_path / "out", {"name": "x"}) as store:
         store.put("validation", "a", pd.DataFrame({"x": [1]}))
 
@@ -583,7 +583,7 @@ def test_keys_depend_on_everything_that_is_described():
     assert len({key_of(a), key_of(a | {"data": "y"}), key_of(a | {"tau": [2, 1]})}) == 3
 
 
-def test_content_hash_sees_values_shapes_and_types():
+def test_content_hash_depends_on_values_shapes_and_types():
     from scipy import sparse
 
     X = np.arange(6.0).reshape(2, 3)
@@ -601,7 +601,7 @@ def test_outcome_survives_the_folder(finished):
     assert (again.methods, again.protocols) == (outcome.methods, ["APP", "APP-OQ"])
 
 
-def test_unfinished_and_foreign_folders_are_no_outcome(finished, tmp_path):
+def test_unfinished_and_foreign_folders_are_not_outcomes(finished, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"it has no run\.json"):
         read_outcome(tmp_path)
     folder = copied(finished, tmp_path)
@@ -635,7 +635,7 @@ def test_progress_reaches_the_end_of_every_stage(finished, tmp_path):
         assert_allclose(done, total)
 
 
-def test_log_file_tells_each_unit(tmp_path):
+def test_log_file_lists_each_unit(tmp_path):
     (tmp_path / "run.json").touch()
     log = Progress(tmp_path / "log.txt")
     log.stage("validation", 2, "2 units")

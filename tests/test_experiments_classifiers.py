@@ -103,7 +103,7 @@ def test_every_parameter_of_the_grid_is_set(name):
     assert "random_state" not in model.get_params() or name == "LR" or model.random_state == 3
 
 
-def test_an_unknown_classifier_is_refused():
+def test_an_unknown_classifier_is_rejected():
     with pytest.raises(ValueError, match=r"name must be one of .*'LR', .*, got 'OLR'"):
         make_classifier("OLR", {})
 
@@ -123,7 +123,7 @@ def test_only_the_chosen_methods_and_their_classifiers_are_run(tmp_path):
     assert [[trial.method for trial in unit.trials] for unit in units] == [["LR-CC"], ["LR-CC"], ["OLR-AT-PACC"]]
 
 
-def test_an_unknown_parameter_is_refused_before_the_work(tmp_path):
+def test_an_unknown_parameter_is_rejected_before_the_work(tmp_path):
     config = load_config(write_experiment(tmp_path, CONFIG.replace("LR = { C", "LR = { c")))
     with pytest.raises(TypeError, match="'c'"):
         list(classifier_units(config))
@@ -169,7 +169,7 @@ def test_inversion_equals_a_loop_that_solves_clips_and_normalizes(rng):
     assert (np.linalg.solve(M, Q.T).min(axis=0) < 0).mean() > 0.5  # so that clipping matters
 
 
-def test_inversion_recovers_what_the_matrix_mixed(rng):
+def test_inversion_recovers_the_mixed_prevalences(rng):
     M = 0.6 * np.eye(5) + 0.4 * rng.dirichlet(np.ones(5), 5).T
     P = rng.dirichlet(np.ones(5), 50)
     assert_allclose(invert(P @ M.T, M), P, atol=1e-12)
@@ -211,7 +211,7 @@ def test_sld_stops_each_sample_at_its_own_iteration(rng):
     assert len(iterations) > 10
 
 
-def test_sld_makes_twelve_iterations_even_where_nothing_changes():
+def test_sld_makes_twelve_iterations_even_if_nothing_changes():
     # Every item is certain: p is right after one iteration. One that is not certain moves slowly.
     S = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0], [0.5001, 0.4999, 0]])
     p_train = np.full(3, 1 / 3)
@@ -224,7 +224,7 @@ def test_sld_makes_twelve_iterations_even_where_nothing_changes():
     assert converged.all()
 
 
-def test_sld_tells_which_samples_still_move_after_the_last_iteration(monkeypatch):
+def test_sld_flags_samples_that_still_move_after_the_last_iteration(monkeypatch):
     monkeypatch.setattr("ordinalq.paper.experiments.classifiers.SLD_MAX_ITER", 15)
     # The first item prefers its class by little, and p runs to that class in small steps.
     S = np.array([[0.52, 0.48, 0.0], [0.0, 0.0, 1.0]])
@@ -363,7 +363,7 @@ def scores_of_unit(material, unit):
     return fit_scores(classifier, material.dataset, hold_out(material.dataset.train.y, unit.setup.seed))
 
 
-def test_a_configuration_that_fails_is_told_and_never_selected(run):
+def test_a_configuration_that_fails_is_reported_and_never_selected(run):
     material, units, *_ = run
     broken = replace(units[1], classifier={"name": "LR", "C": -1.0})
     parts = broken.validate(material, None)

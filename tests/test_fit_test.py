@@ -52,7 +52,7 @@ def differing(rng, n_groups, size):
 
 
 @pytest.mark.parametrize(("size", "lowest"), [(50, 0.0), (400, 0.3)])
-def test_p_values_of_mixtures_are_even_where_nothing_is_tolerated(rng, size, lowest, monkeypatch):
+def test_p_values_of_mixtures_are_uniform_without_tolerance(rng, size, lowest, monkeypatch):
     monkeypatch.setattr(fit_test, "TOLERANCE", 0.0)
     q = fitted(rng, n_items=40_000)
     S, samples = groups(rng, 1500, size)
@@ -65,7 +65,7 @@ def test_p_values_of_mixtures_are_even_where_nothing_is_tolerated(rng, size, low
     assert (p < 0.05).mean() < 0.12
 
 
-def test_statistic_is_what_generalized_least_squares_leaves_over(rng, monkeypatch):
+def test_statistic_is_the_residual_of_generalized_least_squares(rng, monkeypatch):
     monkeypatch.setattr(fit_test, "TOLERANCE", 0.0)
     asked = {}
 
@@ -139,7 +139,7 @@ def test_group_effect_that_is_known_is_ordinary(rng):
     assert "how groups differ" in str(usual)
 
 
-def test_sums_in_portions_give_the_same_verdicts(rng):
+def test_sums_in_chunks_give_the_same_verdicts(rng):
     q = fitted(rng)
     S, samples = groups(rng, 30, 60, moved=0.5)
     place = np.repeat(np.arange(30), 60)
@@ -150,7 +150,7 @@ def test_sums_in_portions_give_the_same_verdicts(rng):
     assert whole.to_json()["groups"][3]["fit"] == whole.fit[3]
 
 
-def test_what_cannot_be_tested_is_said(rng):
+def test_fits_that_cannot_be_tested_are_reported(rng):
     q = fitted(rng)
     S, samples = groups(rng, 5, 8)
     assert (estimate(q, q.summarize(S, samples)).fit == "too few items").all()

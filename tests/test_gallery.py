@@ -12,7 +12,7 @@ NOTEBOOKS = sorted((FOLDER / "notebooks").glob("plot_*.py"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem.removeprefix("plot_"))
-def test_example_ends_in_a_picture(path, capsys):
+def test_example_ends_in_a_figure(path, capsys):
     runpy.run_path(str(path), run_name="__main__")
     (number,) = plt.get_fignums()
     axes = plt.figure(number).axes

@@ -80,7 +80,7 @@ def test_every_method_takes_labels(name, rng):
     assert_allclose(got.lower[0], plain.lower[0])
 
 
-def test_intervals_by_labels_alone_hold_where_the_method_is_wrong(rng):
+def test_intervals_from_labels_only_are_valid_if_the_method_is_wrong(rng):
     # The features of all groups have moved far from those of the training.
     X, y, _ = make(rng, 20, 60, spread=0)
     new, labels, groups = make(rng, 200, 150, spread=0)
@@ -181,7 +181,7 @@ def test_labels_enter_the_model_of_groups_of_other_methods_too(trained, rng):
     assert set(without.basis) == {"labels"}
 
 
-def test_wrong_labels_are_refused(trained, rng):
+def test_wrong_labels_are_rejected(trained, rng):
     X, y, groups = make(rng, 2, 30)
     quantifier = trained["GroupBLP"]
     with pytest.raises(ValueError, match=r"labels has labels that are not in classes \[1, 2, 3, 4\]: \[9.0\]"):
@@ -199,7 +199,7 @@ def test_wrong_labels_are_refused(trained, rng):
 
 
 @pytest.mark.parametrize("name", ["GroupBLP", "PACC", "SLD"])
-def test_labels_add_up_in_portions_and_files(trained, name, rng, tmp_path):
+def test_labels_add_up_in_chunks_and_files(trained, name, rng, tmp_path):
     X, y, groups = make(rng, 4, 60)
     labelled = np.where(rng.random(240) < 0.3, y, np.nan)
     quantifier = trained[name]
@@ -227,7 +227,7 @@ def test_labels_add_up_in_portions_and_files(trained, name, rng, tmp_path):
         whole.merge(bare)
 
 
-def test_tables_say_what_an_estimate_rests_on(trained, rng):
+def test_tables_state_the_basis_of_an_estimate(trained, rng):
     X, y, groups = make(rng, 2, 100)
     labelled = np.where((np.arange(200) % 100 < 30) & (groups == 0), y, np.nan)
     got = trained["PACC"].predict_groups(X, groups, level=0.9, labels=labelled)
@@ -353,7 +353,7 @@ def test_groups_with_few_labels_drawn_unequally_stay_with_the_method(trained, rn
     assert_allclose(got.prevalences, quantifier.predict_groups(X, groups, options=population).prevalences)
 
 
-def test_inclusion_probabilities_add_up_in_portions(trained, rng):
+def test_inclusion_probabilities_add_up_in_chunks(trained, rng):
     X, y, groups = make(rng, 4, 60)
     quantifier = trained["PACC"]
     S, pi = quantifier.scores(X), rng.uniform(0.2, 0.9, 240)
@@ -372,7 +372,7 @@ def test_inclusion_probabilities_add_up_in_portions(trained, rng):
     assert_allclose(one.upper, other.upper, atol=1e-9)
 
 
-def test_wrong_inclusion_probabilities_are_refused(trained, rng):
+def test_wrong_inclusion_probabilities_are_rejected(trained, rng):
     X, y, groups = make(rng, 2, 30)
     quantifier, half = trained["GroupBLP"], np.full(60, 0.5)
     with pytest.raises(
@@ -419,7 +419,7 @@ def test_class_predictions_sum_to_one(trained, rng):
 
 
 @pytest.mark.parametrize("estimand", ["sample", "population"])
-def test_labels_alone_never_rule_out_a_class_that_they_have_not_seen(trained, estimand, rng):
+def test_labels_alone_never_rule_out_a_class_without_labels(trained, estimand, rng):
     X, y, groups = make(rng, 150, 60, concentration=0.3)
     labelled = some_labels(rng, y, groups, 15)
     options = oq.inference.IntervalOptions(basis="labels", estimand=estimand)

@@ -168,7 +168,7 @@ def test_learned_effect_is_positive_semidefinite_and_never_nothing(rng):
     assert_allclose(model.K.sum(axis=0), 0, atol=1e-12)
 
 
-def test_means_weigh_groups_by_what_their_items_tell(rng):
+def test_means_weight_groups_by_the_information_of_their_items(rng):
     F, codes, groups = random_groups(rng, 60, (2, 200))
     sums = GroupSums.of(F, codes, groups, N_CLASSES)
     model = learn(sums)
@@ -195,14 +195,14 @@ def test_error_of_the_class_means_is_part_of_every_model(rng, monkeypatch):
     assert_allclose(model.D - learn(sums).D, expected)
 
 
-def test_two_groups_are_refused(rng):
+def test_two_groups_are_rejected(rng):
     F, codes, groups = random_groups(rng, 2, (30, 60))
     with pytest.raises(ValueError, match="at least 3 with two labelled items"):
         learn(GroupSums.of(F, codes, groups, N_CLASSES))
 
 
 @pytest.mark.parametrize("make", [learn, model_without_effect, model_with_stated_effect])
-def test_a_class_without_items_is_refused(rng, make):
+def test_a_class_without_items_is_rejected(rng, make):
     F, codes, groups = random_groups(rng, 20)
     codes[codes == 2] = 1
     with pytest.raises(ValueError, match="class 2 of 4 has none"):
@@ -444,7 +444,7 @@ def test_weak_model_covers_samples_of_any_composition(rng):
     assert not got.unlike.any()
 
 
-def test_stated_effect_is_what_it_says(rng):
+def test_stated_effect_has_the_stated_size(rng):
     F, codes, groups = random_groups(rng, 30)
     model = model_with_stated_effect(GroupSums.of(F, codes, groups, N_CLASSES), 0.1)
     mu, W = model.mu, model.W
@@ -554,7 +554,7 @@ def model(rng):
 
 
 @pytest.mark.parametrize("of", ["sample", "population"])
-def test_no_labels_leave_the_prediction_alone(rng, model, of):
+def test_without_labels_the_prediction_is_unchanged(rng, model, of):
     Q, sizes = rng.uniform(size=(4, WIDTH)), np.array([3, 30, 300, 3000])
     none = GroupLabels(np.zeros((4, N_CLASSES)), np.zeros((4, WIDTH)))
     got, plain = predict_labelled(model, Q, sizes, none, of), predict(model, Q, sizes, of)
@@ -635,7 +635,7 @@ def moments(F, codes, groups, Q, U, beta):
 
 
 @pytest.mark.parametrize("m", [30, 100])
-def test_design_based_interval_holds_whatever_the_predictions_are(rng, m):
+def test_design_based_interval_is_valid_for_any_predictions(rng, m):
     B, U = 400, 200
     F, codes, groups, Q, truth = labelled_groups(rng, B, m, U)
     mean = truth @ np.arange(1, N_CLASSES + 1)
@@ -675,7 +675,7 @@ def test_population_adds_the_scatter_of_the_items(rng):
 # ---- representation ------------------------------------------------------------------------------------------------
 
 
-def test_logits_stand_beside_the_posteriors():
+def test_logits_are_stored_next_to_the_posteriors():
     S = np.array([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]])
     F = with_logits(S)
     assert_allclose(F[:, :3], S)
@@ -706,7 +706,7 @@ def test_intervals_of_a_rare_class_allow_for_more_of_it(rng):
     assert learn(GroupSums.of(F, codes, groups, N_CLASSES)).rarity is None
 
 
-def test_one_label_hardly_changes_what_is_unknown_of_a_rare_class(rng):
+def test_one_label_hardly_changes_the_uncertainty_of_a_rare_class(rng):
     F, codes, groups = random_groups(rng, 60, (60, 100))
     kept = np.setdiff1d(np.arange(len(codes)), np.flatnonzero(codes == 0)[5:])
     model = learn(GroupSums.of(F[kept], codes[kept], groups[kept], N_CLASSES))

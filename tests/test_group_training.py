@@ -148,7 +148,7 @@ def test_no_model_has_seen_the_group_of_an_item_that_it_scores(rng):
         assert all(tuple(row) not in model.seen_ for row, g in zip(X, groups, strict=True) if g in left_out)
 
 
-def test_out_of_bag_scores_are_refused_with_groups(rng):
+def test_out_of_bag_scores_are_rejected_with_groups(rng):
     X, y, groups = make(rng, 12, 30)
     forest = RandomForestClassifier(10, oob_score=True, random_state=0)
     with pytest.raises(ValueError, match=r"groups must be None with out-of-bag scores.*CrossFitted\(forest\)"):

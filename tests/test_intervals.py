@@ -86,7 +86,7 @@ def covered(method, rng, target, *, n_train, n_samples=40, n_rounds=10, size=200
         pytest.param(lambda: oq.SLD(calibration="bcts"), "population", id="SLD-population", marks=pytest.mark.slow),
     ],
 )
-def test_intervals_hold_the_truth_as_often_as_they_say(method, target, rng):
+def test_intervals_contain_the_true_value_as_often_as_their_level(method, target, rng):
     hits = covered(method, rng, target, n_train=4000)
     assert hits.min() > 0.90
     assert 0.92 < hits.mean() < 0.99
@@ -104,7 +104,7 @@ def test_the_uncertainty_of_m_counts(method, rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [oq.EDy, oq.HDy, oq.PDF], ids=lambda method: method.__name__)
-def test_other_methods_without_smoothing_hold_the_truth_too(method, rng):
+def test_intervals_of_methods_without_smoothing_contain_the_true_value(method, rng):
     hits = covered(method, rng, "sample", n_train=4000)
     assert hits.min() > 0.88
     assert 0.91 < hits.mean() < 0.99
@@ -172,7 +172,7 @@ def test_every_method_gives_intervals_around_its_estimate(name, data):
 
 @pytest.mark.parametrize("method", [oq.PACC, oq.SLD, oq.PCC], ids=lambda method: method.__name__)
 @pytest.mark.parametrize("target", ["sample", "population"])
-def test_single_items_say_less_than_many(method, target, rng):
+def test_single_items_are_less_informative_than_many(method, target, rng):
     y = np.arange(2000) % 4
     quantifier = method().fit_scores(scores(rng, y), y)
     S = scores(rng, np.arange(1000) % 4)
@@ -218,7 +218,7 @@ def test_no_groups_groups_and_samples_are_the_same(data):
     assert_array_equal(quantifier.predict_interval(pool).upper, whole.upper)
 
 
-def test_a_batch_gives_what_its_samples_give_alone(rng):
+def test_a_batch_gives_the_results_of_its_single_samples(rng):
     y = np.arange(2000) % 4
     quantifier = oq.PACC().fit_scores(scores(rng, y), y)
     S, groups = scores(rng, np.arange(600) % 4), np.repeat([0, 1, 2], 200)
@@ -233,7 +233,7 @@ def test_a_batch_gives_what_its_samples_give_alone(rng):
         assert_allclose(np.diag(alone.covariance[0]), np.diag(together.covariance[b]), rtol=0.3)
 
 
-def test_samples_that_are_too_many_for_the_memory_go_in_portions(rng, monkeypatch):
+def test_samples_that_exceed_the_memory_are_solved_in_chunks(rng, monkeypatch):
     y = np.arange(400) % 4
     S, groups = scores(rng, np.arange(300) % 4), np.arange(300) % 30
     for quantifier in (oq.PACC(), oq.SLD(), oq.OSLD(calibration="vector")):

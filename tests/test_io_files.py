@@ -60,7 +60,7 @@ def test_files_are_read_as_if_they_were_one(tmp_path, model):
 
 @pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst"])
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_packed_text_is_unpacked(tmp_path, ending, kind):
+def test_compressed_text_is_unpacked(tmp_path, ending, kind):
     frame = rows(50)
     text = frame.to_csv(index=False) if kind == "csv" else frame.to_json(orient="records", lines=True)
     path = tmp_path / f"t.{kind}{ending}"
@@ -95,7 +95,7 @@ def test_folders_named_by_values_are_columns(tmp_path, model, kind):
     assert predict_table(model, open_table(tmp_path / "reviews"), by="year").keys.tolist() == [2023, 2024, None]
 
 
-def test_all_verbs_take_many_files_and_workers(tmp_path, model, capsys):
+def test_all_subcommands_take_many_files_and_workers(tmp_path, model, capsys):
     model.save(tmp_path / "m.oq")
     names = [str(tmp_path / f"{i}.csv") for i in range(2)]
     for name in names:
@@ -151,7 +151,7 @@ def test_groups_of_another_kind_name_the_file(tmp_path, model):
         predict_table(model, open_table(tmp_path), by="shop")
 
 
-def test_mixtures_are_refused(tmp_path, capsys):
+def test_mixtures_are_rejected(tmp_path, capsys):
     rows(5).to_csv(tmp_path / "0.csv", index=False)
     rows(5).to_parquet(tmp_path / "1.parquet")
     with pytest.raises(ValueError, match=r"1\.parquet: expected a csv file, as .*0\.csv is, got parquet"):

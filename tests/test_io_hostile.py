@@ -280,7 +280,7 @@ def test_spreadsheet_formulas_are_written_as_they_are_with_a_warning_or_quoted(s
     assert capsys.readouterr().err == ("" if safe else warning)
 
 
-def test_numbers_below_zero_are_no_formulas(model, tmp_path, capsys):
+def test_negative_numbers_do_not_count_as_formulas(model, tmp_path, capsys):
     (tmp_path / "t.csv").write_bytes(HEAD + b"1,S,-3\n2,M,-2.5\n")
     out = ["--by", "product", "--out", str(tmp_path / "r.csv"), "--csv-safe"]
     assert main(["predict", str(model), str(tmp_path / "t.csv"), *out]) == 0

@@ -60,7 +60,7 @@ def random_text(rng):
     return "a,b,c\n" + "".join(rng.choice([*alphabet, ",", ",", "\n"], rng.integers(1, 60)))
 
 
-def test_any_text_gives_the_rows_lines_and_refusals_of_the_csv_module(rng, tmp_path, monkeypatch):
+def test_any_text_gives_the_rows_lines_and_errors_of_the_csv_module(rng, tmp_path, monkeypatch):
     seen = {True: 0, False: 0}
     for _ in range(400):
         monkeypatch.setattr(delimited, "BLOCK", int(rng.choice([7, 20, 50, 1 << 20])))
@@ -78,7 +78,7 @@ def test_any_text_gives_the_rows_lines_and_refusals_of_the_csv_module(rng, tmp_p
     assert min(seen.values()) > 40
 
 
-def test_numbers_come_as_numbers_where_all_are_such(tmp_path):
+def test_a_column_of_numbers_only_is_read_as_numbers(tmp_path):
     path = written(tmp_path / "t.csv", "a,b,c\n1,x,NA\n -2.5 ,NA,\n1e3,,7\n")
     frame = open_table(path).read()
     assert [frame[name].iloc[0] for name in "abc"] == ["1", "x", "NA"]
@@ -127,7 +127,7 @@ def test_errors_about_quotes_name_the_remedy(tmp_path):
         open_table(path, quoting="some")
 
 
-def test_many_columns_of_numbers_beside_texts_with_gaps_take_linear_time(tmp_path):
+def test_many_columns_of_numbers_next_to_texts_with_missing_values_take_linear_time(tmp_path):
     times = []
     for n in (2500, 40_000):
         names = [f"column_{j}" for j in range(n)]
@@ -141,7 +141,7 @@ def test_many_columns_of_numbers_beside_texts_with_gaps_take_linear_time(tmp_pat
     assert times[1] < 48 * times[0]
 
 
-def test_many_columns_take_linear_time_and_too_many_are_refused_at_once(tmp_path):
+def test_many_columns_take_linear_time_and_too_many_are_rejected_at_once(tmp_path):
     times = []
     for n in (2500, 20_000):
         names = [f"column_{j}" for j in range(n)]
@@ -161,7 +161,7 @@ def test_many_columns_take_linear_time_and_too_many_are_refused_at_once(tmp_path
     assert time.process_time() - start < 10
 
 
-def test_rows_without_end_are_refused_before_they_fill_the_memory(tmp_path):
+def test_rows_without_end_are_rejected_before_they_fill_the_memory(tmp_path):
     path = written(tmp_path / "t.csv", b'a,b\n1,"' + b"x" * 40_000_000)
     with pytest.raises(ValueError, match=f"line 2: a quoted cell does not end, or has more than {MAX_CELL:,} char"):
         open_table(path).read()
@@ -204,7 +204,7 @@ def test_json_values_of_any_kind_keep_their_lines_and_values(tmp_path):
 
 
 @pytest.mark.parametrize("value", ["true", "1" * 400, "1e999", "Infinity"])
-def test_values_that_are_no_numbers_are_refused_as_such(value, tmp_path):
+def test_values_that_are_not_numbers_are_rejected(value, tmp_path):
     path = written(tmp_path / "t.jsonl", '{"a": 1}\n{"a": 2}\n' + f'{{"a": {value}}}\n')
     [frame] = open_table(path).chunks(["a"], numbers=["a"])
     with pytest.raises(ValueError, match=r"line 3: expected a (finite )?number in column 'a', got"):
@@ -299,7 +299,7 @@ def test_dates_with_the_month_first_or_last_are_dates(dates, kind, day):
         typed(pd.DataFrame({"day": ["soon"]}), kinds)
 
 
-def test_dates_that_may_be_read_in_two_ways_ask_for_their_format(caplog):
+def test_ambiguous_dates_require_a_format(caplog):
     frame = pd.DataFrame({"day": ["1/2/2024", "3/4/2024"]}, dtype=object)
     assert column_kinds(frame, ["day"]) == {"day": "category"}
     assert "the day may come before or after the month: name its format with dates={'day': '%m/%d/%Y'}" in caplog.text
@@ -410,7 +410,7 @@ def test_a_sheet_of_opendocument_is_read(tmp_path):
         open_table(write(tmp_path / "u.ods", many)).columns()
 
 
-def test_a_sheet_that_would_fill_the_memory_is_refused(tmp_path):
+def test_a_sheet_that_would_fill_the_memory_is_rejected(tmp_path):
     path = sheets(tmp_path / "t.xlsx", Data={(0, 0): "stars", (1_000_000, 1000): 1})
     with pytest.raises(ValueError, match=r"got 1,000,001 rows and 1,001 columns. Save it as CSV in Excel"):
         open_table(path).columns()
@@ -483,7 +483,7 @@ def test_formulas_without_a_stored_result_are_counted(tmp_path, caplog):
     assert "u.xlsx: 2 formulas have no stored result" in caplog.text
 
 
-def test_a_damaged_sheet_is_refused(tmp_path):
+def test_a_damaged_sheet_is_rejected(tmp_path):
     path, changed = sheets(tmp_path / "t.xlsx", Data={(0, 0): "stars"}), tmp_path / "u.xlsx"
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
         for name in old.namelist():

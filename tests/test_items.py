@@ -37,7 +37,7 @@ def test_corrected_posteriors_are_better_in_groups_of_other_prevalences(method, 
 
 
 @pytest.mark.filterwarnings("ignore::ordinalq.inference.NoTrainingGroupsWarning")
-def test_items_keep_their_order_whatever_the_order_of_the_groups(rng):
+def test_items_keep_their_order_with_any_order_of_the_groups(rng):
     X, y, _ = make(rng, [[0.3, 0.4, 0.3]], 600)
     q = oq.GroupBLP(LogisticRegression()).fit(X, y)
     X, _, groups = make(rng, [[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]], 50)
@@ -60,7 +60,7 @@ def test_few_items_do_not_rule_out_a_class(rng):
     assert (got.min(axis=1) > 0.1 * q.scores(X[:12]).min(axis=1)).all()
 
 
-def test_votes_features_and_samples_are_refused(rng):
+def test_votes_features_and_samples_are_rejected(rng):
     X, y, groups = make(rng, [[0.3, 0.4, 0.3]], 300)
     for q in (oq.ACC(LinearSVC()).fit(X, y), oq.HDx().fit(X, y)):
         with pytest.raises(TypeError, match="predict_items needs class probabilities"):

@@ -159,7 +159,7 @@ def test_every_kind_of_file_has_both_columns(files, tmp_path, capsys, ending):
     assert found["groups"][3]["group"] == {"shop": 12, "day": "2024-01"}
 
 
-def test_days_are_dates_also_beside_another_column(files):
+def test_days_are_dates_also_next_to_another_column(files):
     from ordinalq.io.table import open_table
 
     found = predict_table(oq.load_model(files / "model.oq"), open_table(files / "new.csv"), by=["day", "shop"])
@@ -167,7 +167,7 @@ def test_days_are_dates_also_beside_another_column(files):
 
 
 @pytest.mark.filterwarnings("ignore:.*seems to be the table")
-def test_verbs_take_both_columns(files, tmp_path, capsys):
+def test_subcommands_take_both_columns(files, tmp_path, capsys):
     call = [files / "model.oq", files / "new.csv", "--by", "shop,day:month"]
     code, out, err = run(capsys, "compare", *call, "7,2024-01", "12, 2024-02", "--plot", tmp_path / "two.png")
     assert code == 0, err
@@ -228,7 +228,7 @@ def test_groups_with_the_bytes_of_other_machines_are_read(kind):
         (pd.Series(["a", "\udfff", "a"], dtype=object), r"'\udfff'"),
     ],
 )
-def test_names_that_are_not_unicode_text_are_refused_with_their_row(groups, shown):
+def test_names_that_are_not_unicode_text_are_rejected_with_their_row(groups, shown):
     with pytest.raises(ValueError, match=re.escape(f"groups must be Unicode text, got {shown} in row 1 of 'group'.")):
         Keys.of(groups)
 

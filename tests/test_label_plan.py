@@ -40,7 +40,7 @@ def width_of(estimates, quantity):
 @pytest.mark.parametrize("of", ["sample", "population"])
 @pytest.mark.parametrize(("name", "basis"), [("GroupBLP", "model"), ("GroupBLP", "labels"), ("PACC", "auto")])
 @pytest.mark.parametrize(("quantity", "width"), [("mean", 0.35), (2, 0.14)])
-def test_promised_widths_are_reached(trained, name, basis, quantity, width, of, rng):
+def test_planned_widths_are_reached(trained, name, basis, quantity, width, of, rng):
     X, y, groups = make(rng, 40, 400)
     quantifier, plan = trained[name], oq.inference.IntervalOptions(of, basis=basis)
     needed = quantifier.labels_needed(X, groups, width, quantity, options=plan)
@@ -62,7 +62,7 @@ def test_promised_widths_are_reached(trained, name, basis, quantity, width, of, 
     assert fewer.labels.mean() < 0.3 * needed.labels.mean()
 
 
-def test_no_labels_are_needed_where_the_interval_is_narrow_enough(trained, rng):
+def test_no_labels_are_needed_if_the_interval_is_narrow_enough(trained, rng):
     X, _, groups = make(rng, 3, 200)
     needed = trained["GroupBLP"].labels_needed(X, groups, width=3.0)
     assert needed.total == 0
@@ -101,7 +101,7 @@ def test_items_to_label_are_drawn_at_random_among_those_without_a_label(trained,
         needed.draw(groups)
 
 
-def test_wrong_questions_are_refused(trained, rng):
+def test_wrong_questions_are_rejected(trained, rng):
     X, _, groups = make(rng, 2, 50)
     with pytest.raises(ValueError, match="quantity must be 'mean' or one of the classes 1, 2, 3, 4, got 'median'"):
         trained["GroupBLP"].labels_needed(X, groups, quantity="median")
@@ -130,7 +130,7 @@ def test_labels_spread_over_all_groups_reach_their_planned_width(trained, offset
     assert "Not even 4,800 labels" in str(spread_labels(q, summary, 1e-3, options=POPULATION))
 
 
-def test_wrong_questions_about_spread_labels_are_refused(trained, rng):
+def test_wrong_questions_about_spread_labels_are_rejected(trained, rng):
     X, y, groups = make(rng, 3, 20)
     summaries = {
         name: q.summarize(q.scores(X), oq.Samples.from_groups(groups), labels=y) for name, q in trained.items()
@@ -190,7 +190,7 @@ def test_inclusion_probabilities_in_a_column_of_a_table(tables, tmp_path, capsys
 
 
 @pytest.mark.parametrize("method", ["GroupBLP", "PACC"])
-def test_plan_draws_exactly_as_many_rows_as_asked(method, tables, tmp_path, capsys):
+def test_plan_draws_exactly_the_requested_number_of_rows(method, tables, tmp_path, capsys):
     new = pd.read_csv(tables / "new.csv")
     call = ["plan", tables / f"{method}.oq", tables / "new.csv", "--by", "shop", "--labels", "known", "--rows"]
     drawn = {}
@@ -291,7 +291,7 @@ def refused(capsys, *words):
     return capsys.readouterr().err
 
 
-def test_forests_keep_groups_together_where_groups_are_named(tables, tmp_path, capsys, monkeypatch):
+def test_forests_keep_named_groups_together(tables, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(fitting.CLASSIFIERS["forest"], "n_estimators", 20)  # how many trees is not the point
     capsys.readouterr()
     fit = [
@@ -315,7 +315,7 @@ def test_forests_keep_groups_together_where_groups_are_named(tables, tmp_path, c
     assert "fitted on 2,400 items in 40 groups" in capsys.readouterr().out
 
 
-def test_labels_are_no_groups(tables, tmp_path, capsys):
+def test_labels_cannot_be_groups(tables, tmp_path, capsys):
     fit = ["fit", tables / "train.csv", "--target", "stars", "--by", "stars", "--out", tmp_path / "m.oq"]
     said = "--by must name the column of the groups, got that of the labels, 'stars'"
     assert said in refused(capsys, *fit)

@@ -109,7 +109,7 @@ def test_damaged_files_are_named_and_leave_nothing_in_the_cache(tmp_path, rng, w
     assert not list((tmp_path / "cache").glob("*lequa*"))
 
 
-def test_archives_with_members_outside_of_their_folder_are_refused(tmp_path, rng):
+def test_archives_with_members_outside_of_their_folder_are_rejected(tmp_path, rng):
     write_archives(tmp_path, texts(rng))
     with zipfile.ZipFile(tmp_path / "T3.test.zip", "a") as archive:
         archive.writestr("../test_samples/99.txt", "0,1\n1,2\n")
@@ -171,7 +171,7 @@ def test_command_chooses_on_development_samples_and_writes_a_submission(tmp_path
     np.testing.assert_allclose(pd.read_csv(out, index_col=0), table, atol=1e-12)
 
 
-def test_methods_without_scores_are_refused(tmp_path, rng, capsys):
+def test_methods_without_scores_are_rejected(tmp_path, rng, capsys):
     write_archives(tmp_path, texts(rng))
     assert main(["lequa", "--data", str(tmp_path), "--methods", "OQT", "--out", str(tmp_path / "o.txt")]) != 0
     assert "methods must work on class scores, but OQT does not" in capsys.readouterr().err

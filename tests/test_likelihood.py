@@ -204,7 +204,7 @@ def test_derivatives_of_the_likelihood_agree_with_finite_differences(regularizer
         )
 
 
-def test_each_ragged_sample_gets_the_estimate_it_gets_alone(data):
+def test_each_ragged_sample_gets_its_single_estimate(data):
     V, y, S, samples = data
     for quantifier in (oq.SLD(), oq.OSLD(order=1), oq.SLD(solver="newton"), oq.SLD(tau=0.01)):
         P = quantifier.fit_scores(V, y).predict_scores(S, samples)
@@ -360,6 +360,6 @@ def test_kdey_chooses_a_bandwidth_that_suits_the_items(rng):
     assert error[0] < error[1] / 2
 
 
-def test_kdey_refuses_a_bandwidth_that_is_not_positive(rng):
+def test_kdey_rejects_a_bandwidth_that_is_not_positive(rng):
     with pytest.raises(ValueError, match="bandwidth must be"):
         oq.KDEy(bandwidth=0).fit_scores(np.eye(3)[[0, 1, 2]], [0, 1, 2])

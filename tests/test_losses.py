@@ -194,7 +194,7 @@ def test_empty_bins_keep_the_derivatives_finite(rng):
         assert all(np.isfinite(part).all() for part in at)
 
 
-def test_poisson_and_hellinger_are_infinite_where_an_observation_is_impossible():
+def test_poisson_and_hellinger_are_infinite_if_an_observation_is_impossible():
     M = np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]])
     P = np.array([[0.0, 0.5, 0.5]])
     for loss in (Poisson(), Hellinger()):
@@ -231,7 +231,7 @@ def test_entropy_has_finite_derivatives_for_empty_classes_and_no_jump_where_it_i
     assert_allclose(near[0].hessian, near[1].hessian, rtol=1e-5)
 
 
-def test_log_tikhonov_is_zero_where_the_corrected_spectrum_is_flat():
+def test_log_tikhonov_is_zero_if_the_corrected_spectrum_is_flat():
     a = np.array([0.1, 0.2, 0.4, 0.8])
     p = a / a.sum()
     assert_allclose(LogTikhonov(1.0, order=0, acceptance=a).derivatives(p[None], np.array([100])).value, 0, atol=1e-15)

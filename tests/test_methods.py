@@ -143,7 +143,7 @@ def assert_on_the_simplex(name, rng, concentration, size):
 
 @pytest.mark.parametrize("concentration", [0.02, 0.3, 3.0])
 @pytest.mark.parametrize("name", SCORED)
-def test_estimates_lie_on_the_simplex_whatever_the_scores(name, concentration, rng):
+def test_estimates_lie_on_the_simplex_for_any_scores(name, concentration, rng):
     for _ in range(3):
         assert_on_the_simplex(name, rng, concentration, size=int(rng.integers(1, 31)))
 
@@ -158,7 +158,7 @@ def test_estimates_lie_on_the_simplex_whatever_the_scores(name, concentration, r
         ("OHDy", [54, 30], 0.3),
     ],
 )
-def test_slopes_and_curvatures_without_bound_are_no_error(name, seed, concentration):
+def test_slopes_and_curvatures_without_bound_raise_no_error(name, seed, concentration):
     assert_on_the_simplex(name, np.random.default_rng(seed), concentration, size=1)
 
 
@@ -236,7 +236,7 @@ def test_opdf_has_the_bins_of_pdf_and_loses_no_mass_in_empty_ones(data):
     assert error["classes"] < error["data"]
 
 
-def test_opdf_refuses_an_unknown_span(data):
+def test_opdf_rejects_an_unknown_span(data):
     with pytest.raises(ValueError, match="span must be one of"):
         oq.OPDF(span="bins").fit_scores(*data[:2])
 
@@ -303,7 +303,7 @@ def test_grids_of_the_paper_and_of_the_reference():
         assert set(entry.grid(5)) | set(entry.grid(5, "paper")) <= set(params)
 
 
-def test_settings_of_the_paper_do_what_its_text_says():
+def test_settings_of_the_paper_agree_with_its_text():
     def grids(name):
         return CATALOG[name].grid(10, "paper"), CATALOG[name].grid(10, "reference")
 
@@ -345,7 +345,7 @@ def test_catalog_follows_the_order_of_the_papers_tables():
     assert names == [name for name in order if name in names]
 
 
-def test_no_penalty_is_no_penalty(data):
+def test_no_penalty_is_zero_everywhere(data):
     composed = oq.ComposedQuantifier(oq.PACC().parts().representation, LeastSquares(), NoPenalty()).fit_scores(
         data[0], data[1]
     )
@@ -353,7 +353,7 @@ def test_no_penalty_is_no_penalty(data):
     assert_array_equal(composed.predict_scores(data[2], data[-1]), plain.predict_scores(data[2], data[-1]))
 
 
-def test_scores_that_say_nothing_give_uniform_estimates_without_a_warning():
+def test_uninformative_scores_give_uniform_estimates_without_a_warning():
     V, y = np.full((30, 3), 1 / 3), np.repeat([1, 2, 3], 10)
     for name in ("ACC", "PACC", "EDy", "OPDF", "PDF", "HDy"):
         P = CATALOG[name].cls().fit_scores(V, y).predict_scores(V, [[0, 1, 2]])

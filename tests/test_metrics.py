@@ -48,7 +48,7 @@ def test_errors_take_any_function_of_true_and_estimated_distributions():
         ([[0.5, 0.5, 0.5], [1, 0, 0]], "nmd", "p_hat must sum to 1"),
     ],
 )
-def test_errors_refuse_what_makes_no_error_per_sample(P_hat, measure, message):
+def test_errors_reject_measures_without_one_value_per_sample(P_hat, measure, message):
     with pytest.raises(ValueError, match=message):
         errors(P_TRUE, P_hat, measure)
 
@@ -87,7 +87,7 @@ def test_equal_errors_are_not_different():
     assert wilcoxon(a, a) == 1
 
 
-def test_rounding_is_no_difference(rng):
+def test_rounding_does_not_count_as_a_difference(rng):
     # Without care, 1000 differences of 1e-17 with one sign would be as significant as large ones.
     a = rng.random(1000)
     assert wilcoxon(a, a * (1 + 1e-15)) == 1
@@ -113,7 +113,7 @@ def test_wilcoxon_is_symmetric(rng):
         ([0.1, 0.2], [0.1, np.nan], "b must not have NaN, got one at sample 1"),
     ],
 )
-def test_wilcoxon_refuses_what_is_not_paired(a, b, message):
+def test_wilcoxon_rejects_unpaired_errors(a, b, message):
     with pytest.raises(ValueError, match=message):
         wilcoxon(a, b)
 

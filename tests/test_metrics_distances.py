@@ -96,5 +96,5 @@ def test_distances_count_only_relative_to_each_other_in_normalized_measures(meas
     assert_allclose(measure(P, P_hat, distances=np.ones(4)), measure(P, P_hat), rtol=1e-12)
 
 
-def test_nmd_is_one_between_the_outermost_classes_whatever_the_distances():
+def test_nmd_is_one_between_the_outermost_classes_for_any_distances():
     assert nmd([1, 0, 0, 0], [0, 0, 0, 1], distances=[1, 5, 0.2]) == 1

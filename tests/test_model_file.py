@@ -177,7 +177,7 @@ def test_pipelines_that_end_with_a_quantifier_are_models(data, tmp_path):
     assert set(pipeline[-1].models_) == set(oq.load_model(tmp_path / "model.oq")[-1].models_)
 
 
-def test_the_file_says_what_it_is(model, saved):
+def test_the_file_describes_its_content(model, saved):
     info = oq.save_model(model, saved)
     assert read_info(saved) == info
     assert load_model_and_info(saved)[1] == info
@@ -256,7 +256,7 @@ class Chatty(ClassifierMixin, BaseEstimator):
         return np.full(len(X), self.classes_[0])
 
 
-def test_types_of_others_are_refused_by_name_unless_the_caller_lists_them(data, tmp_path):
+def test_types_of_others_are_rejected_by_name_unless_the_caller_lists_them(data, tmp_path):
     X, y, pool = data
     q = oq.PCC(oq.classifiers.CrossFitted(Chatty(), cv=2)).fit(X, y)
     oq.save_model(q, tmp_path / "model.oq")
@@ -277,7 +277,7 @@ class Evil:
         return os.mkdir, ("owned",)
 
 
-def test_functions_in_a_model_are_refused_and_not_called(data, tmp_path, monkeypatch):
+def test_functions_in_a_model_are_rejected_and_not_called(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y, _ = data
     pipeline = make_pipeline(StandardScaler(), oq.CC(GaussianNB())).fit(X, y)
@@ -359,7 +359,7 @@ def test_trusted_types_are_exactly_the_parts_of_our_models():
         ("is_categorical", 1, "by categories"),
     ],
 )
-def test_boosted_trees_that_point_outside_of_themselves_are_refused(field, value, message, data, tmp_path):
+def test_boosted_trees_that_point_outside_of_themselves_are_rejected(field, value, message, data, tmp_path):
     X, y, _ = data
     q = oq.PACC(oq.classifiers.OrdinalProbit([HistGradientBoostingRegressor(max_iter=5, random_state=0)])).fit(X, y)
     tree = q.classifier_.estimators_[0][0]._predictors[0][0]
@@ -377,7 +377,7 @@ def test_boosted_trees_that_point_outside_of_themselves_are_refused(field, value
         ({"feature": 10_000_000}, "features that do not exist"),
     ],
 )
-def test_forged_decision_trees_are_refused(change, message, data, saved):
+def test_forged_decision_trees_are_rejected(change, message, data, saved):
     X, y, _ = data
     forest = oq.PCC(RandomForestClassifier(10, oob_score=True, random_state=0)).fit(X, y)
     tree = forest.classifier_.estimator_.estimators_[0].tree_
@@ -391,7 +391,7 @@ def test_forged_decision_trees_are_refused(change, message, data, saved):
 
 
 @pytest.mark.parametrize("claimed", ["tree", "tree and its estimator", "none"])
-def test_trees_for_more_features_than_their_forest_checks_are_refused(claimed, data, saved):
+def test_trees_for_more_features_than_their_forest_checks_are_rejected(claimed, data, saved):
     """Such a tree passes by its own count, and would be given rows that are shorter."""
     X, y, _ = data
     forest = oq.PCC(RandomForestClassifier(10, oob_score=True, random_state=0)).fit(X, y)
@@ -420,7 +420,7 @@ def test_trees_for_more_features_than_their_forest_checks_are_refused(claimed, d
     ],
     ids=lambda classifier: type(classifier).__name__,
 )
-def test_honest_trees_are_loaded(classifier, data, saved):
+def test_valid_trees_are_loaded(classifier, data, saved):
     X, y, pool = data
     q = oq.PCC(oq.classifiers.CrossFitted(classifier, cv=2)).fit(X, y)
     oq.save_model(q, saved)
@@ -444,7 +444,7 @@ def test_honest_trees_are_loaded(classifier, data, saved):
         ({"versions": {"ordinalq": oq.__version__, "scikit-learn": "new"}}, "does not say which scikit-learn"),
     ],
 )
-def test_newer_and_incompatible_versions_are_refused(meta, message, saved):
+def test_newer_and_incompatible_versions_are_rejected(meta, message, saved):
     rewrite(saved, meta=meta)
     with pytest.raises(ValueError, match=message):
         oq.load_model(saved)
@@ -461,7 +461,7 @@ def test_older_scikit_learn_is_a_warning(saved, model, data):
 
 
 @pytest.mark.parametrize("part", [0, 0.1, 0.5, 0.9, 0.999])
-def test_truncated_files_are_refused(part, saved):
+def test_truncated_files_are_rejected(part, saved):
     whole = saved.read_bytes()
     saved.write_bytes(whole[: int(part * len(whole))])
     with pytest.raises(ValueError, match=r"model.oq: expected a model of ordinalq, but (the file is|it is)"):
@@ -488,7 +488,7 @@ def test_changed_descriptions_do_not_match_the_checksum(change, saved):
         oq.load_model(saved)
 
 
-def test_a_description_that_contradicts_the_model_is_refused_even_with_its_checksum(saved):
+def test_a_description_that_contradicts_the_model_is_rejected_even_with_its_checksum(saved):
     rewrite(saved, meta={"classes": [5, 4, 3, 2, 1]})
     with pytest.raises(ValueError, match=r"classes must be \[5, 4, 3, 2, 1\], as described in meta.json, got"):
         oq.load_model(saved)
@@ -520,13 +520,13 @@ def test_archives_that_would_fill_the_memory_are_not_unpacked(saved):
         ({"meta": {"pairs": None}}, "cannot be read"),
     ],
 )
-def test_other_archives_are_refused(change, message, saved):
+def test_other_archives_are_rejected(change, message, saved):
     rewrite(saved, **change)
     with pytest.raises(ValueError, match=message):
         oq.load_model(saved)
 
 
-def test_archives_of_something_else_are_refused(saved, model):
+def test_archives_of_something_else_are_rejected(saved, model):
     with zipfile.ZipFile(saved, "w") as archive:
         archive.writestr("word/document.xml", "<x/>")
     with pytest.raises(ValueError, match=r"got an archive of word/document.xml"):
@@ -546,7 +546,7 @@ def test_archives_of_something_else_are_refused(saved, model):
         ('{"format": 4}', "is incomplete: versions, method"),
     ],
 )
-def test_descriptions_that_are_none_are_refused(text, message, saved):
+def test_invalid_descriptions_are_rejected(text, message, saved):
     with zipfile.ZipFile(saved) as archive:
         payload = archive.read(PAYLOAD)
     with zipfile.ZipFile(saved, "w") as archive:

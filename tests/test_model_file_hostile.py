@@ -24,7 +24,7 @@ def paths(folder):
     return hostile_models.base_models(folder)
 
 
-def test_honest_files_are_not_refused(paths, folder):
+def test_valid_files_are_not_rejected(paths, folder):
     hostile_models.table().to_csv(folder / "table.csv", index=False)
     for path in paths.values():
         (code, _, err), _, _ = apart(lambda path=path: said_by(["predict", str(path), str(folder / "table.csv")]), 60)
@@ -67,7 +67,7 @@ def test_no_number_in_a_file_becomes_the_size_of_an_array_unchecked(paths, folde
     assert all(err.count("\n") == 1 for _, code, err, _ in results if code), results
 
 
-def test_the_parts_of_one_model_are_refused_with_the_description_of_another(paths, folder):
+def test_the_parts_of_one_model_are_rejected_with_the_description_of_another(paths, folder):
     frame, swapped = hostile_models.table(), folder / "swapped.oq"
     for changed in (frame[7:], frame.drop(columns="size")):
         features = [column for column in ("price", "size") if column in changed]
@@ -123,10 +123,10 @@ def check_mutated(paths, folder, rng, n):
     assert refused > n / 2
 
 
-def test_files_changed_by_chance_are_refused_or_harmless(paths, folder, rng):
+def test_randomly_changed_files_are_rejected_or_harmless(paths, folder, rng):
     check_mutated(paths, folder, rng, 100)
 
 
 @pytest.mark.slow
-def test_a_thousand_files_changed_by_chance_are_refused_or_harmless(paths, folder, rng):
+def test_a_thousand_randomly_changed_files_are_rejected_or_harmless(paths, folder, rng):
     check_mutated(paths, folder, rng, 1000)

@@ -69,7 +69,7 @@ def test_the_covariance_of_parts_is_recovered_from_labelled_parts():
     assert np.trace(PARTS * model.effect) > 1.3 * np.trace(got)
 
 
-def test_parts_that_do_not_differ_are_learned_to_be_alike():
+def test_parts_that_do_not_differ_are_learned_to_be_equal():
     rng = generator(4)
     X, y, keys, _ = draw(rng, 60, range(6), 40)
     by_both = oq.GroupBLP(CLASSIFIER).fit(X, y, groups=keys)

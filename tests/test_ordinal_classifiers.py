@@ -221,7 +221,7 @@ def test_redundant_features_do_not_matter_without_penalty(Logistic, rng):
 
 
 @every_logistic
-def test_offset_beyond_precision_is_no_failure(Logistic, rng):
+def test_offset_beyond_precision_does_not_count_as_failure(Logistic, rng):
     """At 1e8 rounding ends the line search; the minimum is reached all the same, and no warning raised."""
     X, y = ordinal_data(rng)
     assert_allclose(Logistic().fit(X + 1e8, y).loss_, Logistic().fit(X, y).loss_, rtol=1e-6)
@@ -272,7 +272,7 @@ def test_separable_classes_are_separated(Logistic):
 
 
 @every_logistic
-def test_running_out_of_steps_warns_what_to_do(Logistic, rng):
+def test_running_out_of_steps_warns_with_the_remedy(Logistic, rng):
     with pytest.warns(ConvergenceWarning, match=r"in 3 of 3 steps .* raise max_iter"):
         model = Logistic(max_iter=3).fit(*ordinal_data(rng))
     assert model.n_iter_ == 3

@@ -59,7 +59,7 @@ def test_public_names_are_sorted_and_exist():
 
 
 @pytest.mark.printed
-def test_example_of_the_readme_prints_what_it_says():
+def test_example_of_the_readme_prints_the_documented_output():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     example = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.DOTALL)
     assert example, "the README has a python block followed by its output"
@@ -87,7 +87,7 @@ def documented(module):
             yield name, thing.__doc__
 
 
-def test_every_equation_has_the_home_that_the_documentation_says():
+def test_every_equation_is_in_the_documented_place():
     text = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\S+)` \| (eq:.+) \|$", text, re.MULTILINE)
     homes = {label: home for home, labels in rows for label in labels.split(", ")}
@@ -100,7 +100,7 @@ def test_every_equation_has_the_home_that_the_documentation_says():
     assert found == {label: [home] for label, home in homes.items()}
 
 
-def test_homes_of_what_has_no_label_exist():
+def test_listed_places_of_unlabelled_equations_exist():
     text = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8").partition("no label in the paper")[2]
     homes = re.findall(r"`([a-z_]+(?:\.\w+)+)`", text)
     for wanted in ("divergence", "_ratios", "degrees_of_freedom", "fact_spectrum", "OrdinalLogisticIT", "wilcoxon"):
@@ -115,7 +115,7 @@ def test_homes_of_what_has_no_label_exist():
         assert hasattr(owner, name) or importlib.util.find_spec(f"ordinalq.{home}"), home
 
 
-def test_lists_of_methods_are_what_the_catalog_says():
+def test_lists_of_methods_agree_with_the_catalog():
     spec = importlib.util.spec_from_file_location("make_tables", ROOT / "docs" / "make_tables.py")
     make_tables = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(make_tables)

@@ -70,14 +70,14 @@ def every_picture(rng):
     }
 
 
-def test_every_picture_can_be_saved_and_is_not_empty(rng):
+def test_every_figure_can_be_saved_and_is_not_empty(rng):
     for name, ax in every_picture(rng).items():
         grey = rendered(ax)
         assert grey.min() < 100, name
         assert grey.std() > 5, name
 
 
-def test_every_picture_fits_into_its_figure(rng):
+def test_every_figure_fits_into_its_figure(rng):
     for name, ax in every_picture(rng).items():
         assert inside(ax), name
 
@@ -124,7 +124,7 @@ def test_importing_loads_no_matplotlib_and_drawing_no_pyplot():
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
-def test_pictures_go_into_the_axes_of_the_caller(rng):
+def test_figures_go_into_the_axes_of_the_caller(rng):
     figure = Figure(layout="constrained")
     axes = figure.subplots(2, 2).ravel()
     P = rng.dirichlet(np.ones(4), 8)
@@ -190,7 +190,7 @@ def test_estimates_against_the_truth_in_panels(rng):
         plot.estimate_against_truth(P, T, ax=axes[0], panels=True)
 
 
-def test_the_largest_groups_are_drawn_where_there_are_too_many():
+def test_the_largest_groups_are_drawn_if_there_are_too_many():
     P, sizes = np.full((5, 3), 1 / 3), [10, 500, 20, 400, 300]
     axes = plot.groups(P, names=list("abcde"), n_items=sizes, max_groups=3)
     assert [ax.get_title(loc="left")[0] for ax in axes] == ["b", "d", "e"]
@@ -230,7 +230,7 @@ def test_very_long_names_are_cut():
 
 
 @pytest.mark.parametrize("k", [1, 2, 7, 30])
-def test_every_group_has_a_picture_on_common_axes(k, estimates):
+def test_every_group_has_a_panel_on_common_axes(k, estimates):
     P, low, high, true = (values[:k] for values in estimates)
     axes = plot.groups(P, list("abcde"), [f"group {i}" for i in range(k)], low, high, true)
     assert axes.shape == (k,)
@@ -244,7 +244,7 @@ def test_every_group_has_a_picture_on_common_axes(k, estimates):
 
 
 @pytest.mark.parametrize("k", [4, 7])
-def test_names_of_classes_stand_below_every_column_and_pictures_stay_high(k, rng):
+def test_names_of_classes_stand_below_every_column_and_figures_stay_high(k, rng):
     axes = plot.groups(rng.dirichlet(np.ones(12), k), LONG)
     figure = axes[0].figure
     figure.draw_without_rendering()
@@ -275,14 +275,14 @@ def test_titles_keep_the_number_of_items(estimates):
     assert titles[1] == "b (7)"
 
 
-def test_long_titles_that_differ_at_their_ends_can_be_told_apart(estimates):
+def test_long_titles_that_differ_at_their_ends_stay_distinct(estimates):
     names = [f"Electronic reader with a light, 16 GB, colour: {colour}" for colour in ("black", "white", "red")]
     titles = [ax.get_title(loc="left") for ax in plot.groups(estimates[0][:3], names=names, n_items=[1, 20, 300])]
     assert len({title.partition(" (")[0] for title in titles}) == 3
     assert titles[0].endswith("black (1)")
 
 
-def test_legend_names_the_level_and_the_axis_what_the_classes_are(estimates):
+def test_legend_names_the_level_and_the_axis_the_classes(estimates):
     P = estimates[0][:4]
     bounds = {"lower": P - 0.01, "upper": P + 0.01}
     figure = plot.groups(P, **bounds, level=0.95, xlabel="stars")[0].figure
@@ -346,7 +346,7 @@ def test_bounds_of_one_sample_may_have_a_row(estimates):
     assert len(ax.containers) == 2
 
 
-def test_names_are_no_formulas(estimates):
+def test_names_are_not_rendered_as_formulas(estimates):
     classes = ["$5 to $9", "$x", "x_1", "a\nb", "\\"]
     axes = plot.groups(estimates[0][:2], classes, ["$1 to $2", "$\\bad$"], xlabel="$y$ of $z")
     assert rendered(axes[0]).std() > 5
@@ -356,7 +356,7 @@ def test_names_are_no_formulas(estimates):
     assert rendered(plot.response_matrix(np.eye(5), classes)).std() > 5
 
 
-def test_tables_are_refused_instead_of_drawing_their_keys_and_counts():
+def test_tables_are_rejected_instead_of_drawing_their_keys_and_counts():
     frame = pd.DataFrame({"product": [1, 2], "n_items": [10, 20], "bad": [0.2, 0.3], "good": [0.8, 0.7]})
     for call in (plot.groups, plot.distribution, lambda frame: plot.estimate_against_truth(frame, np.eye(2))):
         with pytest.raises(TypeError, match=r"must be estimates or an array, got a DataFrame.*Pass the estimates"):

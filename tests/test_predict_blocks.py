@@ -36,7 +36,7 @@ def assert_same(found, expected, exact=True):
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 @pytest.mark.parametrize("level", [None, 0.9])
-def test_blocks_by_themselves_give_what_all_give(data, monkeypatch, method, level):
+def test_single_blocks_give_the_result_of_all(data, monkeypatch, method, level):
     S, y, groups = data
     quantifier = method.fit_scores(S, y)
     summary = quantifier.summarize(S, oq.Samples.from_groups(groups))

@@ -64,7 +64,7 @@ def merged(quantifier, S, groups, cuts):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_portions_give_what_all_items_at_once_give(name, problem):
+def test_chunks_give_the_result_of_all_items_at_once(name, problem):
     X, y, pool, groups = problem
     quantifier = fitted(name, X, y)
     S = quantifier.scores(pool)
@@ -236,7 +236,7 @@ def test_mistakes_in_groups_are_named(problem):
         quantifier.predict_groups(pool, groups, options=oq.inference.IntervalOptions(estimand="truth"))
 
 
-def test_mistakes_in_portions_are_named(problem):
+def test_mistakes_in_chunks_are_named(problem):
     X, y, pool, groups = problem
     quantifier = fitted("PACC", X, y)
     S = quantifier.scores(pool)
@@ -277,14 +277,14 @@ def test_a_summary_survives_a_file(problem, name, groups, tmp_path):
     assert_array_equal(same.totals["checks"], summary.totals["checks"])
 
 
-def test_lists_keep_their_gaps_and_their_types():
+def test_lists_keep_their_missing_values_and_their_types():
     with pytest.raises(ValueError, match="groups must have no missing values, got 1"):
         oq.Samples.from_groups(["a", "b", float("nan")])
     with pytest.raises(TypeError, match="groups must be values that can be sorted"):
         oq.Samples.from_groups(["a", 1])
 
 
-def test_what_belongs_to_another_quantifier_is_refused(problem):
+def test_summaries_of_another_quantifier_are_rejected(problem):
     X, y, pool, groups = problem
     pacc, sld = fitted("PACC", X, y), fitted("SLD", X, y)
     S = pacc.scores(pool)
@@ -298,7 +298,7 @@ def test_what_belongs_to_another_quantifier_is_refused(problem):
         pacc.predict_groups(pool, groups, level=0.9, options="population")
 
 
-def test_a_file_that_is_no_summary_is_named(tmp_path):
+def test_a_file_that_is_not_a_summary_is_named(tmp_path):
     junk, other = tmp_path / "junk.npz", tmp_path / "other.npz"
     junk.write_bytes(b"nothing of ours")
     np.savez(other, a=np.arange(3))
@@ -333,7 +333,7 @@ def test_estimates_are_found_by_group(problem):
         _ = fitted("PACC", X, y).predict_groups(pool, groups).lower
 
 
-def test_errors_that_groups_share_are_told(rng):
+def test_errors_that_groups_share_are_reported(rng):
     # With few held-out items and large groups, nearly all of the error is that of M, the same for both.
     y = np.arange(200) % 4
     noise = rng.normal(size=(200, 2))

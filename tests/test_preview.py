@@ -26,7 +26,7 @@ def test_values_have_the_order_of_numbers_or_of_their_appearance(tmp_path):
     assert found.column("id").kind == ""
 
 
-def test_gaps_are_counted_and_are_no_class(tmp_path):
+def test_missing_values_are_counted_and_are_not_a_class(tmp_path):
     frame = pd.DataFrame({"stars": ["1", "NA", "2", None, "3"] * 10})
     column = look(frame, tmp_path, whole=True).column("stars")
     assert column.n_missing == 20
@@ -40,7 +40,7 @@ def test_lists_in_parquet_are_shown_and_not_used(tmp_path):
     assert "a" in found.rows[0][0]
 
 
-def test_only_the_first_portion_is_read_unless_asked(tmp_path):
+def test_only_the_first_chunk_is_read_by_default(tmp_path):
     frame = pd.DataFrame({"stars": [1, 2, 3] * 100})
     assert look(frame, tmp_path).n_rows is None
     assert len(look(frame, tmp_path).rows) == 20

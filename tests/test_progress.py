@@ -18,7 +18,7 @@ def test_steps_inside_of_a_step_share_its_width():
         assert (far.part, far.what) == (1.0, "")
 
 
-def test_a_fit_tells_its_models_and_folds_in_order(rng):
+def test_a_fit_reports_its_models_and_folds_in_order(rng):
     y = rng.integers(1, 4, 120)
     X = y[:, None] + rng.normal(size=(120, 2))
     with ProgressRecord() as far:
@@ -29,7 +29,7 @@ def test_a_fit_tells_its_models_and_folds_in_order(rng):
     assert "model 1 of 3, fold 3 of 3" in [what for _, what in far.told]
 
 
-def test_whoever_logs_all_else_is_told_nothing(monkeypatch, rng):
+def test_handlers_of_all_other_records_receive_no_progress(monkeypatch, rng):
     records = []
 
     class Everything(logging.Handler):
@@ -54,7 +54,7 @@ def test_work_that_fails_leaves_no_listener():
         assert not any(isinstance(handler, ProgressHandler) for handler in logger.handlers)
 
 
-def test_work_along_a_file_ends_where_it_is_left():
+def test_progress_along_a_file_ends_when_reading_stops():
     with ProgressRecord() as far:
         report_step("", 0, 2)
         assert list(iterate_parts("reading", [("a", 0), ("b", 5), ("c", 10)], 10)) == ["a", "b", "c"]
@@ -66,7 +66,7 @@ def test_work_along_a_file_ends_where_it_is_left():
     assert far.what == ""
 
 
-def test_no_items_are_no_work():
+def test_no_items_take_no_work():
     with ProgressHandler() as far:
         assert list(iterate_steps("fold", [])) == []
         assert far.what == ""

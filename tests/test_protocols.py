@@ -33,7 +33,7 @@ KINDS = ["APP", "APPOQ", "NPP", "real", "poisson"]
 
 
 @pytest.mark.parametrize("k", range(5), ids=KINDS)
-def test_samples_have_the_size_and_the_prevalences_they_promise(k):
+def test_samples_have_the_stated_size_and_prevalences(k):
     samples = protocols(40, 200, random_state=3)[k].draw(y_pool)
     assert (samples.sizes == 200).all()
     realized = [[np.mean(y_pool[samples.index(b)] == c) for c in range(1, 6)] for b in range(len(samples))]
@@ -105,7 +105,7 @@ def test_min_per_class_reaches_the_samples():
 
 
 @pytest.mark.parametrize("policy", ["repeat", "replace"])
-def test_small_class_pools_are_repeated_or_replaced_when_asked(policy):
+def test_small_class_pools_are_repeated_or_replaced_on_request(policy):
     y = np.repeat([1, 2, 3], [4, 100, 100])
     samples = RealPrevalences([0.5, 0.25, 0.25], 50, 40, small_pool=policy, random_state=0).draw(y)
     rare = [samples.index(b)[y[samples.index(b)] == 1] for b in range(50)]

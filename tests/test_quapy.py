@@ -48,7 +48,7 @@ def test_the_same_job_in_both():
             exec(compile(code, str(PAGE), "exec"), given)
 
 
-def test_the_page_compares_what_it_shows():
+def test_the_examples_of_the_page_check_their_results():
     text = PAGE.read_text(encoding="utf-8")
     assert text.count("assert_allclose") >= 4
     for code, _ in blocks(PAGE):
@@ -106,7 +106,7 @@ bandwidth = [0.05, 0.2]
     assert estimates.groupby("method")["error"].mean().max() < 0.3
 
 
-def test_what_is_not_a_method_of_quapy_is_refused(rng):
+def test_objects_other_than_quapy_methods_are_rejected(rng):
     S, y = scored(rng)
     with pytest.raises(TypeError, match="must be a quantifier of QuaPy"):
         QuapyQuantifier("EMQ").fit(S, y)

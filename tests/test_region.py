@@ -27,7 +27,7 @@ def samples_of(rng, n_samples, size, n=3, concentration=1.0):
 
 @pytest.mark.parametrize("estimand", ["sample", "population"])
 @pytest.mark.parametrize("method", [oq.PACC, oq.ACC, oq.SLD, oq.AdjustedML, oq.GroupBLP])
-def test_regions_contain_the_whole_distribution_as_often_as_they_say(method, estimand, rng):
+def test_regions_contain_the_whole_distribution_as_often_as_their_level(method, estimand, rng):
     y = np.arange(12_000) % 3
     q = method().fit_scores(scores(rng, y), y)
     S, samples, realized, P = samples_of(rng, 400, 200)
@@ -40,7 +40,7 @@ def test_regions_contain_the_whole_distribution_as_often_as_they_say(method, est
     assert found.region(0.99).contains(realized).mean() >= found.region(0.5).contains(realized).mean()
 
 
-def test_regions_of_classes_that_nothing_tells_apart_contain_all_their_mixtures():
+def test_regions_of_indistinguishable_classes_contain_all_their_mixtures():
     S, y = np.tile([[0.3, 0.3, 0.4]], (60, 1)), np.arange(60) % 3
     with pytest.warns(UserWarning, match="does not distinguish all classes"):
         found = estimate(q := oq.PACC().fit_scores(S, y), q.summarize(S), 0.95)
@@ -80,7 +80,7 @@ def test_volume_is_that_of_an_ellipse_over_its_box():
     assert_allclose(region.volume_ratio(), area / (0.75 * np.sqrt(3) * width**2), rtol=0.05)
 
 
-def test_wrong_distributions_are_refused(rng):
+def test_wrong_distributions_are_rejected(rng):
     region = known_region(np.full((2, 3), 1 / 3), np.tile(1e-4 * (np.eye(3) - 1 / 3), (2, 1, 1)))
     for bad, message in (([0.5, 0.5], "shape"), ([0.5, 0.5, 0.5], "sum to one"), ([1.2, -0.1, -0.1], "not negative")):
         with pytest.raises(ValueError, match=message):

@@ -78,7 +78,7 @@ def test_means_and_deviations_are_those_of_the_test_errors(outcome):
             assert cells(table, method)[f"{protocol} mean ± std"].text == f"{mean} ± {std}"
 
 
-def test_bold_is_what_the_evaluation_says(outcome):
+def test_bold_cells_agree_with_the_evaluation(outcome):
     for measure in outcome.measures:
         table = tables.results_table(outcome, measure)
         for protocol in outcome.protocols:
@@ -89,7 +89,7 @@ def test_bold_is_what_the_evaluation_says(outcome):
             assert 0 < len(bold) < 20
 
 
-def test_paper_and_ratio_stand_beside_our_mean(outcome):
+def test_paper_and_ratio_are_printed_next_to_our_mean(outcome):
     table = tables.results_table(outcome, "nmd")
     printed = published.results()["o-PACC"]["OpenMl-fried-OQ"]["APP-OQ"]["NMD"]
     mean = outcome.errors("APP-OQ", "nmd")["OPACC"].mean()
@@ -100,7 +100,7 @@ def test_paper_and_ratio_stand_beside_our_mean(outcome):
     assert_allclose(row["APP-OQ ratio"].value, mean / printed["mean"])
 
 
-def test_ratios_far_from_one_are_named_with_where_they_are_explained():
+def test_large_ratios_are_listed_with_the_place_of_their_explanation():
     outcome = make_outcome(n_samples=20, measures=("nmd",))
     outcome.about["experiment"]["profile"] = "full"
     table = tables.results_table(outcome, "nmd")
@@ -112,7 +112,7 @@ def test_ratios_far_from_one_are_named_with_where_they_are_explained():
     assert "RUN is better than ACC" in told["39"]
 
 
-def test_columns_of_the_paper_appear_only_where_it_prints_figures(outcome):
+def test_columns_of_the_paper_appear_only_with_published_figures(outcome):
     def has_paper(outcome, measure):
         return any(column.name == "paper" for column in tables.results_table(outcome, measure).columns)
 
@@ -156,7 +156,7 @@ def test_csv_gives_back_the_numbers_exactly(outcome):
                 assert column == ["" if value is None else str(value) for value in table.data[name]]
 
 
-def test_csv_of_results_says_everything_about_a_cell(outcome):
+def test_csv_of_results_contains_everything_about_a_cell(outcome):
     data = tables.results_table(outcome, "nmd").data
     assert list(data.columns) == [
         *("method", "protocol", "measure", "mean", "std", "n_samples", "p_value", "bold", "paper_mean", "paper_std"),
@@ -168,7 +168,7 @@ def test_csv_of_results_says_everything_about_a_cell(outcome):
     assert json.loads(row["classifier"]) == {"max_depth": 4, "class_weight": "balanced"}
 
 
-def test_tables_are_identical_for_identical_results_whatever_machine_and_order():
+def test_tables_are_identical_for_identical_results_on_any_machine_in_any_order():
     def text(outcome):
         return {(t.name, suffix): content for t in tables.all_tables(outcome) for suffix, content in t.files().items()}
 
@@ -195,7 +195,7 @@ def test_selected_table_has_the_row_of_the_smallest_validation_error(outcome):
     assert "OHDx" not in set(data["method"])
 
 
-def test_hyperparameters_are_those_of_the_catalog_beside_the_printed_ones(outcome):
+def test_hyperparameters_are_those_of_the_catalog_next_to_the_printed_ones(outcome):
     table = tables.hyperparameter_table(outcome)
     data = table.data.set_index(["method", "parameter", "settings", "n_classes"])
     for entry in oq.catalog(beyond=False):
@@ -210,7 +210,7 @@ def test_hyperparameters_are_those_of_the_catalog_beside_the_printed_ones(outcom
     assert "5, 10 per class" in texts
 
 
-def test_classifier_grid_shows_what_was_tried(outcome):
+def test_classifier_grid_shows_the_tried_values(outcome):
     data = tables.classifier_grid_table(outcome).data.set_index("parameter")
     assert json.loads(data.loc["max_depth", "run"]) == [4, 12]
     assert json.loads(data.loc["max_depth", "published"]) == [4, 8, 12]
@@ -324,7 +324,7 @@ def test_plain_and_regularized_are_compared_on_the_run_itself(claimed):
     assert cells(claim_table(claimed), "HDx → o-HDx")["APP claim"].text == "-"
 
 
-def test_summary_says_in_how_many_pairs_the_claim_holds_fails_and_is_open(claimed):
+def test_summary_counts_the_pairs_in_which_the_claim_holds_fails_and_is_open(claimed):
     results = claim_table(claimed).data["result"].value_counts()
     (sentence,) = [text for text in summary(claimed) if "main claim" in text]
     assert f"holds in {results['holds']} of 12 comparisons, fails in {results['fails']} (" in sentence
@@ -529,7 +529,7 @@ def test_bars_join_exactly_the_pairs_within_the_critical_difference(rng):
         assert not any(set(a) < set(b) for a in groups for b in groups)
 
 
-def test_ranks_refuse_what_is_no_table_of_errors():
+def test_ranks_reject_invalid_tables_of_errors():
     with pytest.raises(ValueError, match="at least one method"):
         rank({})
     with pytest.raises(ValueError, match="one finite number per method and block"):
@@ -600,7 +600,7 @@ def test_departures_that_apply_depend_on_data_methods_and_classifier():
     assert "34" not in numbers("amazon-oq-bk", kind="classifiers", paper=None)  # which inverts the matrix
 
 
-def test_settings_of_the_paper_list_only_what_cannot_be_followed():
+def test_settings_of_the_paper_list_only_remaining_departures():
     outcome = make_outcome(**SHORT)
     published = {entry.number: entry.here for entry in applicable(outcome)}
     outcome.about["experiment"]["settings"] = "paper"
@@ -817,7 +817,7 @@ def test_links_of_the_page_lead_to_its_files(report):
         assert (report / link).is_file(), link
 
 
-def test_page_says_what_was_run_what_failed_and_how_to_repeat_it(report):
+def test_page_lists_runs_failures_and_the_command_to_repeat_them(report):
     text = Page((report / "report.html").read_text(encoding="utf-8")).text
     for part in (
         "ordinalq reproduce fried --profile quick",

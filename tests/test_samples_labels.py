@@ -87,6 +87,6 @@ def test_given_classes_may_turn_numbers_round():
         ),
     ],
 )
-def test_bad_labels_are_refused_with_a_reason(y, kwargs, message):
+def test_bad_labels_are_rejected_with_a_reason(y, kwargs, message):
     with pytest.raises(ValueError, match=message):
         encode_labels(y, **kwargs)

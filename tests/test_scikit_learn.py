@@ -81,7 +81,7 @@ def test_cross_val_score_of_every_method(name, data):
     assert ((found > -0.5) & (found < 0)).all()
 
 
-def test_grid_search_finds_what_is_better(data):
+def test_grid_search_finds_the_better_value(data):
     X, y = data
     X = y[:, None] + 0.3 * (X - y[:, None])  # with items that tell their classes, a straight line is far from the best
     search = GridSearchCV(build(oq.OPACC), {"tau": [1e-3, 1e3]}, cv=StratifiedKFold(3), error_score="raise").fit(X, y)

@@ -202,7 +202,7 @@ def test_dicts_of_a_grid_share_classifiers_that_are_equal(problem):
 
 
 @pytest.mark.parametrize(("make", "n_fits"), [(np.array, 1), (list, 1), (tuple, 1), (pd.Series, 2)])
-def test_equal_values_are_one_configuration_where_that_can_be_told(make, n_fits, problem):
+def test_equal_values_are_one_configuration_if_they_can_be_compared(make, n_fits, problem):
     priors = [0.1, 0.2, 0.4, 0.2, 0.1]
     grid = [{"classifier__estimator__priors": [make(priors)], "tau": [tau]} for tau in (0.1, 1.0)]
     search = problem.search(oq.OPACC(oq.classifiers.InSample(Spy())), grid)
@@ -400,7 +400,7 @@ def test_columns_that_are_not_there_are_named(problem):
 # the table
 
 
-def test_table_tells_parameters_as_they_were_given(problem):
+def test_table_shows_parameters_as_they_were_given(problem):
     tree = DecisionTreeClassifier(random_state=0)
     grid = [{"classifier__max_depth": [2, None], "tau": [0.1, 1.0]}, {"order": [0]}]
     table = problem.search(oq.OPACC(tree), grid).results_
@@ -533,7 +533,7 @@ FOREST = RandomForestClassifier(5, oob_score=True)
         (GaussianNB(), {}, TypeError, "quantifier must be a quantifier of ordinalq"),
     ],
 )
-def test_bad_grids_are_refused_before_anything_is_fitted(quantifier, grid, error, message, problem):
+def test_bad_grids_are_rejected_before_anything_is_fitted(quantifier, grid, error, message, problem):
     with pytest.raises(error, match=message):
         problem.search(quantifier, grid)
 
@@ -555,7 +555,7 @@ def test_bad_grids_are_refused_before_anything_is_fitted(quantifier, grid, error
         (oq.Samples.whole(200, np.resize([1, 2, 3, 4, 6], 200)), ValueError, "give classes=.* when you draw"),
     ],
 )
-def test_samples_that_do_not_fit_are_refused(samples, error, message, problem):
+def test_samples_that_do_not_fit_are_rejected(samples, error, message, problem):
     with pytest.raises(error, match=message):
         problem.search(oq.PACC(oq.classifiers.InSample(Spy())), {}, samples)
     assert FITS == []
@@ -570,13 +570,13 @@ def test_samples_that_do_not_fit_are_refused(samples, error, message, problem):
         (["nmd", 3], "measure must be one of .* got 3"),
     ],
 )
-def test_unknown_measures_are_refused(measure, message, problem):
+def test_unknown_measures_are_rejected(measure, message, problem):
     with pytest.raises(ValueError, match=message):
         problem.search(oq.PACC(oq.classifiers.InSample(Spy())), {}, measure=measure)
     assert FITS == []
 
 
-def test_items_that_do_not_fit_are_refused(problem):
+def test_items_that_do_not_fit_are_rejected(problem):
     search = SampleSearch(oq.PACC(oq.classifiers.InSample(Spy())), {}, samples=problem.app)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         search.fit(problem.X[1:], problem.y, problem.X_pool)
@@ -628,7 +628,7 @@ def test_frames_keep_their_names(problem):
             search.fit(X, y, X_pool.rename(columns={"a": "c"}))
 
 
-def test_sparse_items_are_searched_where_the_classifier_takes_them(problem):
+def test_sparse_items_are_searched_if_the_classifier_accepts_them(problem):
     quantifier, grid = oq.PACC(DecisionTreeClassifier(random_state=0)), {"classifier__max_depth": [2, 4]}
     dense = problem.search(quantifier, grid)
     X, X_pool = sparse.coo_array(problem.X), sparse.coo_array(problem.X_pool)
@@ -701,7 +701,7 @@ def test_without_refit_no_quantifier_is_kept(problem):
         search.predict(problem.X_pool)
 
 
-def test_unfitted_search_says_so(problem):
+def test_unfitted_search_raises_not_fitted_error(problem):
     search = SampleSearch(oq.PACC(), {}, samples=problem.app)
     for call in (search.best, search.best_quantifier, lambda: search.predict(problem.X)):
         with pytest.raises(NotFittedError):
@@ -716,7 +716,7 @@ def test_only_the_best_classifiers_are_kept(problem):
     }
 
 
-def test_configure_copies_what_it_sets():
+def test_configure_copies_its_parameters():
     forest = RandomForestClassifier(7)
     quantifier = configure(oq.OPACC(), {"classifier__max_depth": 3, "classifier": forest, "tau": 2.0})
     assert (quantifier.classifier.max_depth, quantifier.classifier.n_estimators, quantifier.tau) == (3, 7, 2.0)

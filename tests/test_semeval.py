@@ -33,7 +33,7 @@ def write_published(table, folder):
         (folder / name.rpartition("/")[2]).write_text("\n".join([*lines, "7\tgone\t0\tNot Available", ""]))
 
 
-def test_loader_reads_published_files_and_parquet_alike(tmp_path, rng):
+def test_loader_reads_the_same_from_published_files_and_parquet(tmp_path, rng):
     table = tweets(rng)
     write_published(table, tmp_path)
     found = load_semeval(tmp_path)

@@ -189,7 +189,7 @@ def test_every_public_name_has_an_example():
 
 
 @pytest.mark.parametrize("name", ["CC", "OHDx", "ARC", "AdjustedML"])
-def test_the_example_of_a_method_prints_what_it_finds(name):
+def test_the_example_of_a_method_prints_a_distribution(name):
     lines = methods_of_the_site().example(name)
     assert lines[-2].startswith(">>> q.predict")
     shares = [float(number) for number in re.findall(r"\d\.\d*", lines[-1])]

@@ -28,7 +28,7 @@ def problems(loss, regularizer, n, B):
 @pytest.mark.parametrize("n", [5, 10])
 @pytest.mark.parametrize("regularizer", [NoPenalty(), Tikhonov(1e-2)], ids=repr)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_2000_problems_have_the_value_of_the_simplex_solver_where_no_class_is_empty(loss, regularizer, n):
+def test_2000_problems_have_the_value_of_the_simplex_solver_if_no_class_is_empty(loss, regularizer, n):
     objective = problems(loss, regularizer, n, 125)
     exact, chart = (choose(objective, solver).minimize(objective) for solver in (None, "softmax"))
     inside = exact.p.min(axis=1) > 1e-4
@@ -67,7 +67,7 @@ def test_batch_equals_one_by_one():
         assert_allclose(SoftmaxSolver().minimize(part).p[0], batch.p[b], atol=1e-9)
 
 
-def test_kinks_are_refused_and_methods_take_it_by_name():
+def test_kinks_are_rejected_and_methods_take_it_by_name():
     kinked = problems(MatchDistance(), NoPenalty(), 4, 2)
     with pytest.raises(TypeError, match=r"needs a smooth objective, got MatchDistance.* Use solver='l1'"):
         choose(kinked, "softmax").minimize(kinked)

@@ -113,7 +113,7 @@ def test_counts_and_fractions_of_them_agree(method, rng):
 
 
 @pytest.mark.parametrize("method", [*UNREGULARIZED, *REGULARIZED], ids=named)
-def test_estimates_are_distributions_whatever_was_observed(method, rng):
+def test_estimates_are_distributions_for_any_counts(method, rng):
     M = response(rng, 5)
     Q = np.vstack([rng.integers(1, 50, size=(20, 8)), np.eye(8, dtype=int) * 40])  # far outside the image of M
     P = oq.solve(Q, M, method)
@@ -282,7 +282,7 @@ def test_acceptance_does_nothing_without_regularization_and_units_never_matter(r
     assert np.abs(corrected - oq.solve(counts, M, oq.RUN(tau=5.0, acceptance=np.ones(5)))).max() > 1e-3
 
 
-def test_unconverged_rows_are_told_by_one_warning(rng):
+def test_unconverged_rows_give_one_warning(rng):
     M = response(rng, 5)
     with pytest.warns(ConvergenceWarning, match="2 of 2 .* did not converge"):
         oq.solve(rng.integers(1, 99, size=(2, 8)), M, oq.RUN(solver=NewtonSolver(max_iter=1)))
@@ -368,7 +368,7 @@ def test_ibu_hands_each_bin_to_the_classes_and_the_background_in_proportion():
 
 
 @pytest.mark.parametrize("method", [oq.ACC(), oq.OACC(tau=0.1), oq.OPDF(tau=0.1), oq.PDF()], ids=named)
-def test_residuals_see_the_background_as_subtracted(method, rng):
+def test_residuals_subtract_the_background(method, rng):
     M = response(rng, 5)
     background = rng.uniform(0, 30, 8)
     counts = rng.poisson(500 * (M @ rng.dirichlet(np.ones(5))) + background, size=(4, 8)) + 31
@@ -403,7 +403,7 @@ def test_fractions_with_N_take_a_background_in_items(rng):
     assert_allclose(of_fractions, oq.solve(counts, M, oq.RUN(), background=background), atol=1e-9)
 
 
-def test_bins_that_no_class_reaches_say_nothing_whatever_their_background(rng):
+def test_bins_that_no_class_reaches_have_no_effect_with_any_background(rng):
     M, p = spectrum()
     counts = rng.poisson(500 * (M @ p)) + 20
     wide = np.vstack([M, np.zeros(8)])
@@ -592,7 +592,7 @@ def test_histograms_carry_acceptance_and_background_too(rng):
     assert_allclose(result.values(), expected)
 
 
-def test_a_histogram_beside_an_array_gives_an_array(rng):
+def test_a_histogram_next_to_an_array_gives_an_array(rng):
     hist = pytest.importorskip("hist")
     q, M = histograms(rng, hist)
     R = M.values() / M.values().sum(axis=0)
@@ -799,7 +799,7 @@ def test_ibu_stops_at_the_first_iteration_whose_statistic_is_small(name, rng):
         ({"acceptance": [1.0, 2.0, 0.5, 1.0]}, r"acceptance must be 4 numbers in \(0, 1\]"),
     ],
 )
-def test_ibu_refuses_parameters_out_of_range(parameters, message):
+def test_ibu_rejects_parameters_out_of_range(parameters, message):
     with pytest.raises(ValueError, match=message):
         oq.solve([10, 20, 30, 40], np.eye(4), oq.IBU(**parameters))
 

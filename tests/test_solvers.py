@@ -266,7 +266,7 @@ def test_degenerate_problems_that_make_the_guess_cycle_are_solved_by_the_safe_me
         assert_allclose(safe.p, expected.p, atol=1e-8)
 
 
-def test_where_all_p_are_optimal_the_estimate_is_uniform():
+def test_the_estimate_is_uniform_if_all_p_are_optimal():
     M = np.full((4, 4), 0.25)
     for loss in (LeastSquares(), CumulativeSquares(), MatchDistance(), Poisson(), Hellinger()):
         objective = LinearObjective(loss, NoPenalty(), Data(np.array([[0.1, 0.2, 0.3, 0.4]]), M, np.array([100])))
@@ -369,7 +369,7 @@ def test_hellinger_minima_at_a_kink_are_found_next_to_a_start():
     assert solution.value <= objective.value(np.array([[0.52, 0, 0.48]]), np.arange(1))
 
 
-def test_hellinger_minima_where_one_histogram_fits_exactly_are_found():
+def test_hellinger_minima_with_one_exactly_fitting_histogram_are_found():
     # The second of three fits at (0, .518, 0, .482, 0), with .21842; (0, .358, 0, .642, 0) is a minimum with .21860.
     Q = np.array([[0.1301, 0.8699, 0.4963, 0.5037, 0.1323, 0.8677]])
     M = np.array(
@@ -423,7 +423,7 @@ def test_columns_of_vanishing_length_do_not_lead_off_the_simplex():
 
 
 @pytest.mark.parametrize("loss", [LeastSquares(), CumulativeSquares()], ids=repr)
-def test_directions_that_neither_data_nor_penalty_see_cost_no_digits_of_the_others(loss, rng):
+def test_directions_without_data_or_penalty_cost_no_digits_of_the_others(loss, rng):
     # A straight line through the middle of mirrored columns changes nothing, and the weak penalty next to nothing.
     for _ in range(100):
         M = rng.dirichlet(np.full(6, 0.5), 3).T[:, [0, 1, 2, 2, 1, 0]]
@@ -459,7 +459,7 @@ def test_own_matrices_equal_a_shared_one(rng):
     assert_allclose(own, shared, atol=1e-12)
 
 
-def test_solvers_refuse_objectives_they_cannot_solve(rng):
+def test_solvers_reject_objectives_they_cannot_solve(rng):
     poisson, absolute = random_objective(rng, Poisson()), random_objective(rng, MatchDistance())
     with pytest.raises(TypeError, match="'quadratic' needs a quadratic objective"):
         QuadraticSolver().minimize(poisson)
@@ -480,7 +480,7 @@ def test_too_few_iterations_are_reported_not_hidden(rng):
 
 
 @pytest.mark.parametrize("size", [1, 3, 10])
-def test_hellinger_of_small_samples_is_as_good_as_scipys_best_or_says_that_it_is_not(size, rng):
+def test_hellinger_of_small_samples_is_as_good_as_scipys_best_or_flagged(size, rng):
     # Small samples leave bins empty, where the loss has corners; a minimum that is missed must not count as found.
     worse = 0
     for _ in range(30):
@@ -539,7 +539,7 @@ class Faint(Misleading):
         return Derivatives(1e-11 * P[:, 0], np.tile([1e-11, 0.0, 0.0], (len(P), 1)), np.zeros((len(P), 3, 3)))
 
 
-def test_a_small_gradient_alone_is_no_optimum():
+def test_a_small_gradient_alone_is_not_an_optimum():
     solution = NewtonSolver().minimize(Faint())
     assert solution.converged.all()
     assert_allclose(solution.p[:, 0], 0, atol=1e-3)
@@ -561,7 +561,7 @@ class Undecided(Systems):
         return np.ones(len(P))
 
 
-def test_active_sets_that_come_to_no_end_say_so():
+def test_active_sets_without_an_end_are_flagged():
     P, _, ended = quadratic.active_set(Undecided(), np.ones((1, 2), dtype=bool))
     assert not ended.any()
     assert_allclose(P.sum(axis=1), 1)
@@ -592,7 +592,7 @@ def histograms_with_a_kink(rng):
     return np.concatenate([first @ p, *rest]), np.concatenate([first, second, third])
 
 
-def test_classes_without_mass_do_not_hide_the_curvature_beside_a_kink(rng):
+def test_classes_without_mass_do_not_hide_the_curvature_next_to_a_kink(rng):
     # The squared distance of the first histogram is linear in the masses of the last two classes, so that where it fits
     # but for 1e-8, the curvature along them is about -1e22; that of the others is less than 1e8.
     for _ in range(20):

@@ -123,7 +123,7 @@ def test_batch_equals_loop_on_flat_problems(loss, tau):
 
 
 @pytest.mark.parametrize("loss", NOT_DISTANCES, ids=repr)
-def test_classes_that_cannot_be_told_apart_share_their_mass(loss):
+def test_indistinguishable_classes_share_their_mass(loss):
     for seed in range(10):
         data = flat_data(np.random.default_rng(seed))
         objective = LinearObjective(loss, NoPenalty(), data)
@@ -138,7 +138,7 @@ WEAK = np.array([[0.4, 0.3, 0.3], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]])
 
 @pytest.mark.parametrize("method", [oq.OACC, oq.OPDF, oq.RUN, oq.OHDx, oq.OHDy])
 @pytest.mark.parametrize("tau", [1e9, 1e11, 1e12, 1e15, 1e100, 1e300])
-def test_strong_penalties_leave_the_data_what_they_do_not_see(method, tau):
+def test_strong_penalties_leave_their_null_space_to_the_data(method, tau):
     # Straight lines have no penalty; of those the steepest fits best.
     assert_allclose(oq.solve([500, 300, 200], WEAK, method(tau=tau)), [2 / 3, 1 / 3, 0], atol=1e-6)
 
@@ -169,7 +169,7 @@ def test_a_corner_that_explains_the_sample_is_found(N):
     assert_allclose(oq.solve([1.0, 0, 0], M / M.sum(axis=0), oq.OHDx(tau=1), N=N), [1, 0, 0], atol=1e-6)
 
 
-def test_what_cannot_be_computed_is_refused():
+def test_impossible_computations_are_rejected():
     for counts in ([1.7e308, 1.7e308, 1.0], [1e307, 1e307, 1.0]):
         with pytest.raises(ValueError, match=r"q must have at most 1e\+150 items in every row"):
             oq.solve(counts, WEAK)
@@ -210,12 +210,12 @@ REFUSED_ITEMS = {
 
 @pytest.mark.parametrize("call", REFUSED_ITEMS.values(), ids=REFUSED_ITEMS)
 @pytest.mark.filterwarnings("error")
-def test_items_with_imaginary_parts_are_refused(call):
+def test_items_with_imaginary_parts_are_rejected(call):
     with pytest.raises(ValueError, match=r"Complex data not supported|expected real numbers in column 'size'"):
         call()
 
 
-def test_a_target_with_imaginary_parts_is_refused():
+def test_a_target_with_imaginary_parts_is_rejected():
     with pytest.raises(TypeError, match="y must hold numbers"):
         oq.datasets.bin_target(FRAME["size"], 3)
 
@@ -235,7 +235,7 @@ def test_a_difference_below_the_last_digit_is_none(q, M, p):
 
 
 @pytest.mark.parametrize("method", [oq.ACC, oq.PACC, oq.RUN, oq.EDy, oq.PDF, oq.OPDF, oq.OACC])
-def test_sixty_classes_of_which_most_cannot_be_told_apart_take_few_rounds(method, rng):
+def test_sixty_mostly_indistinguishable_classes_take_few_rounds(method, rng):
     n = 60
     y = np.concatenate([np.arange(n), rng.integers(0, n, n // 2)])
     S = np.exp(-np.square((np.arange(n) - y[:, None]) / 3)) + 0.02

@@ -50,7 +50,7 @@ def data(session):
 
 @pytest.mark.parametrize("level", [None, 0.9])
 @pytest.mark.parametrize("by", GROUPS, ids=str)
-def test_executors_give_what_one_machine_gives(data, by, level):
+def test_executors_give_the_result_of_one_machine(data, by, level):
     models, frame, there = data
     for model in models.values():
         assert_same(oq.spark.predict_groups(model, there, by, level=level).toPandas(), model, frame, by, level)
@@ -96,7 +96,7 @@ def test_a_worker_that_is_killed_changes_nothing(data, tmp_path):
     assert os.path.exists(marker)
 
 
-def test_errors_of_executors_are_told_in_one_line(data):
+def test_errors_of_executors_are_printed_in_one_line(data):
     models, _, there = data
     bad = there.selectExpr("x / 0.0 - x / 0.0 as y", "*").selectExpr("double('inf') as x", "z", "shop")
     with pytest.raises(ValueError, match=r"^the table, row .*: expected a finite number in column 'x', got inf\.$"):

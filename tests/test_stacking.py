@@ -166,7 +166,7 @@ def test_dense_and_sparse_items_need_no_regressor_named(rng, convert):
     assert isinstance(model.estimators_[0][0], Ridge) == (convert is csr_array)
 
 
-def test_missing_values_pass_where_the_regressor_takes_them(rng):
+def test_missing_values_pass_if_the_regressor_accepts_them(rng):
     X, y = items(rng, 300)
     X[rng.random(X.shape) < 0.2] = np.nan
     q = oq.PACC(OrdinalProbit()).fit(X, y)
@@ -290,7 +290,7 @@ def test_posteriors_keep_the_training_distribution(rng):
     assert_allclose(S.mean(axis=0), np.bincount(y) / len(y), atol=0.03)
 
 
-def test_equal_seeds_give_equal_scores_and_clones_know_their_members(rng):
+def test_equal_seeds_give_equal_scores_and_clones_keep_their_members(rng):
     X, y = items(rng, 300)
     stack = OrdinalStack(random_state=5)
     assert_array_equal(stack.fit(X, y).predict_proba(X), clone(stack).fit(X, y).predict_proba(X))

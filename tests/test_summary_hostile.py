@@ -60,7 +60,7 @@ def other(array, rng):
 
 
 @pytest.mark.parametrize("name", ["PACC", "SLD"])
-def test_damaged_summaries_are_read_or_refused(name, tmp_path, rng):
+def test_damaged_summaries_are_read_or_rejected(name, tmp_path, rng):
     path = tmp_path / "summary.npz"
     arrays = saved(name, path)
     honest = path.read_bytes()
@@ -123,7 +123,7 @@ def test_a_small_file_does_not_take_much_memory(tmp_path):
         (pd.cut(np.arange(60) % 3, 3), "interval"),
     ],
 )
-def test_keys_that_cannot_be_read_again_are_refused_when_saving(groups, kind, tmp_path):
+def test_keys_that_cannot_be_read_again_are_rejected_when_saving(groups, kind, tmp_path):
     path = tmp_path / "summary.npz"
     groups = groups.astype(groups.categories.dtype) if hasattr(groups, "categories") else groups
     with pytest.raises(TypeError, match=f"groups must be text, numbers, dates or categories to be saved, got {kind}"):

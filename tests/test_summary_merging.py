@@ -49,7 +49,7 @@ def merged_pairwise(parts):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
-def test_portions_in_any_order_merge_to_the_whole(name):
+def test_chunks_in_any_order_merge_to_the_whole(name):
     quantifier, S = fitted(METHODS[name])
     groups = pool()[2]
     whole = quantifier.summarize(S, oq.Samples.from_groups(groups), checks=True)

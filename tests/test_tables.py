@@ -127,13 +127,13 @@ def test_missing_groups_are_called_so_on_the_terminal_and_come_last(saved, tmp_p
 
 
 @pytest.mark.parametrize("name", ["n_items", "mean_class", "3", "3_lower", "fit"])
-def test_groups_named_like_a_column_of_the_result_are_refused(name, saved, tmp_path, capsys):
+def test_groups_named_like_a_column_of_the_result_are_rejected(name, saved, tmp_path, capsys):
     path = written(rows(60).assign(**{name: "x"}), tmp_path / "new.csv")
     assert main(["predict", str(saved), str(path), "--by", name]) == 2
     assert f"a group column must not have the name {name!r}" in capsys.readouterr().err
 
 
-def test_types_of_groups_are_those_of_all_portions(saved, tmp_path, monkeypatch):
+def test_types_of_groups_are_those_of_all_chunks(saved, tmp_path, monkeypatch):
     monkeypatch.setattr("ordinalq.io.table.PORTION_ROWS", 10)
     frame = rows(60).assign(product=["9"] * 20 + ["10"] * 20 + ["x"] * 20)
     found = predict_table(oq.load_model(saved), open_table(written(frame, tmp_path / "new.csv")), by="product")
@@ -147,7 +147,7 @@ def test_types_of_groups_are_those_of_all_portions(saved, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("method", ["PACC", "SLD"])
-def test_portions_give_what_the_whole_table_gives(method, tmp_path, monkeypatch):
+def test_chunks_give_the_result_of_the_whole_table(method, tmp_path, monkeypatch):
     frame, _ = table_of("int", missing=True)
     q = getattr(oq, method)(oq.classifiers.CrossFitted(GaussianNB(), cv=2))
     model = oq.TableModel(q, features=["price"]).fit(rows(), target="stars")

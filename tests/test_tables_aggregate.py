@@ -172,7 +172,7 @@ def _later(shared, number):
     return shared + number
 
 
-def test_what_is_finished_is_not_done_again(folder, tmp_path, monkeypatch):
+def test_finished_units_are_not_computed_again(folder, tmp_path, monkeypatch):
     model, table = oq.load_model(folder / "pacc.oq"), open_table(folder / "parts")
     expected = predict_table(model, table, by="shop", level=0.9).frame()
     kept = FinishedBlocks(tmp_path / "kept", "a model")

@@ -91,7 +91,7 @@ def test_rows_without_a_label_are_left_out(tmp_path):
         ({"labels": [None, None]}, "has no labels: fill it first"),
     ],
 )
-def test_labels_of_another_table_are_refused(tmp_path, changed, message):
+def test_labels_of_another_table_are_rejected(tmp_path, changed, message):
     file = write(ROWS, tmp_path / "table.csv")
     places, labels = changed.pop("places", PLACES["csv"]), changed.pop("labels", [1, 2])
 
@@ -103,6 +103,6 @@ def test_labels_of_another_table_are_refused(tmp_path, changed, message):
         read()
 
 
-def test_a_table_that_was_not_drawn_is_refused(tmp_path):
+def test_a_table_that_was_not_drawn_is_rejected(tmp_path):
     with pytest.raises(ValueError, match="expected the rows that were drawn, whose first column is 'line' or 'row'"):
         ReturnedLabels(write(ROWS.assign(stars=1), tmp_path / "table.csv"), "stars")

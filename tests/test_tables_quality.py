@@ -31,7 +31,7 @@ def test_numbers_are_those_of_the_held_out_votes():
     assert found["accuracy"] <= found["twice"] <= 1
 
 
-def test_more_labels_help_where_there_are_few_and_many_columns():
+def test_more_labels_help_with_few_items_and_many_columns():
     rng = generator(72)
 
     def gain(n_items, n_columns, distance):
@@ -56,7 +56,7 @@ def test_other_classifiers_are_judged_too(classifier):
     assert quality(oq.AutoQuantifier(budget="fast").fit(X, y), X, y)["twice"] is not None
 
 
-def test_what_is_said():
+def test_quality_is_described_in_sentences():
     found = {
         "accuracy": 0.72, "largest": "5", "largest_share": 0.68, "distance": 0.4, "median": "5", "median_distance": 0.6,
         "rare": {"1": 12}, "twice": 0.76,
@@ -72,7 +72,7 @@ def test_what_is_said():
     assert sentences(None, ["low", "high"], "classes") == []
 
 
-def test_fit_says_it(tmp_path, capsys):
+def test_fit_prints_the_quality_of_the_classifier(tmp_path, capsys):
     X, y = items(generator(74), [40, 12, 60])
     frame = pd.DataFrame(X, columns=["f1", "f2"]).assign(stars=y + 3)
     frame.to_csv(tmp_path / "train.csv", index=False)

@@ -69,7 +69,7 @@ def test_oqt_posteriors_are_products_along_the_tree_and_sum_to_one(data):
     assert_allclose(oqt.predict_samples(Z, samples), samples.average(S), atol=1e-12)
 
 
-def test_oqt_classifiers_see_all_items_of_the_training_part(data):
+def test_oqt_classifiers_use_all_items_of_the_training_part(data):
     X, y, _, _ = data
     oqt = oq.OQT(RandomForestClassifier(5, oob_score=True, random_state=0), held_out=0.25).fit(X, y)
     assert len(oqt.models_) == len(oqt.divergences_) == 4
@@ -136,20 +136,20 @@ def test_number_of_jobs_changes_nothing(cls, data):
 
 
 @pytest.mark.parametrize("cls", [oq.OQT, oq.ARC])
-def test_trees_refuse_scores(cls):
+def test_trees_reject_scores(cls):
     with pytest.raises(TypeError, match="fits its own classifiers"):
         cls().fit_scores(np.full((6, 3), 1 / 3), [1, 2, 3, 1, 2, 3])
 
 
 @pytest.mark.parametrize("cls", [oq.OQT, oq.ARC])
 @pytest.mark.parametrize("held_out", [0, 1, 1.5, -0.1])
-def test_trees_refuse_a_held_out_part_of_nothing_or_everything(cls, held_out, data):
+def test_trees_reject_a_held_out_part_of_nothing_or_everything(cls, held_out, data):
     with pytest.raises(ValueError, match="held_out must be"):
         cls(GaussianNB(), held_out=held_out).fit(*data[:2])
 
 
 @pytest.mark.parametrize("cls", [oq.OQT, oq.ARC])
-def test_trees_refuse_a_class_with_a_single_item(cls):
+def test_trees_reject_a_class_with_a_single_item(cls):
     X = np.arange(11.0)[:, None]
     with pytest.raises(ValueError, match="class 3 has a single item"):
         cls(GaussianNB()).fit(X, [1] * 5 + [2] * 5 + [3])
@@ -163,7 +163,7 @@ def test_oqt_needs_probabilities_and_arc_does_not(data):
     assert oq.metrics.nmd(samples.prevalences, P).mean() < 0.2
 
 
-def test_arc_refuses_unknown_corrections(data):
+def test_arc_rejects_unknown_corrections(data):
     with pytest.raises(ValueError, match="correction must be one of 'ratio', 'acc', got 'none'"):
         oq.ARC(GaussianNB(), correction="none").fit(*data[:2])
 

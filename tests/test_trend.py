@@ -29,7 +29,7 @@ def draw(rng, p, n_items):
 
 
 @pytest.mark.parametrize("name", ["PACC", "AdjustedML"])
-def test_p_values_are_uniform_where_nothing_changes(name):
+def test_p_values_are_uniform_without_change(name):
     rng, n_series, T = generator(51), 80, 6
     # Few training items: their error is far larger than the differences between groups, and common to all.
     quantifier = getattr(oq, name)().fit(*draw(rng, np.full(4, 0.25), 240))
@@ -165,7 +165,7 @@ def test_groups_whose_estimate_has_no_scatter_do_not_decide():
     assert "too few items" in str(nothing)
 
 
-def test_what_has_no_trend_is_refused(rng):
+def test_estimates_without_a_level_or_groups_have_no_trend(rng):
     X, y = draw(rng, SHARES, 200)
     quantifier = oq.PACC().fit(X, y)
     with pytest.raises(ValueError, match="Pass a level"):
@@ -174,7 +174,7 @@ def test_what_has_no_trend_is_refused(rng):
         quantifier.predict_interval(X).trend()
 
 
-def test_picture_has_means_with_a_band_and_shares(rng):
+def test_figure_has_means_with_a_band_and_shares(rng):
     P = rng.dirichlet(60 * SHARES, 5)
     top, bottom = plot_trend(by_hand(P=P), xlabel="stars")
     assert_allclose(top.lines[0].get_ydata(), P @ np.arange(1, 5))
@@ -190,7 +190,7 @@ def test_picture_has_means_with_a_band_and_shares(rng):
         plot_trend(P, mean_lower=np.ones(5))
 
 
-def test_predict_says_whether_there_is_a_change(tmp_path, capsys):
+def test_predict_prints_whether_there_is_a_change(tmp_path, capsys):
     rng = generator(53)
     X, y = draw(rng, np.full(4, 0.25), 400)
     pd.DataFrame(X, columns=["f1", "f2"]).assign(stars=y).to_csv(tmp_path / "train.csv", index=False)
@@ -215,7 +215,7 @@ def test_predict_says_whether_there_is_a_change(tmp_path, capsys):
     assert "trend" not in json.loads(capsys.readouterr().out)
 
 
-def test_json_of_everything_is_valid_where_nothing_is_known():
+def test_json_is_valid_without_a_trend():
     """A single group has no trend: its tests are null, not NaN."""
     y = np.arange(60) % 3 + 1
     q = oq.PACC().fit_scores(np.eye(3)[y - 1] * 0.7 + 0.1, y)
@@ -244,7 +244,7 @@ def test_slope_counts_periods_without_a_group(rng):
     assert "from one to the next" in str(plain)
 
 
-def test_picture_has_a_place_for_every_period_and_none_for_rows_without_one(rng):
+def test_figure_has_a_place_for_every_period_and_none_for_rows_without_one(rng):
     P = rng.dirichlet(np.ones(3), 4)
     keys = Keys.of(pd.Series(["2023-Q4", "2024-Q1", "2024-Q3", None], name="day"))[0]
     estimates = Estimates(np.arange(1, 4), P, np.full(4, 10), keys)

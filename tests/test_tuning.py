@@ -139,7 +139,7 @@ def test_number_after_auto_leaves_no_old_tuning(quick):
     assert q.tau_ == 0.1
 
 
-def test_tuning_tells_the_curve_and_its_minimum(quick):
+def test_tuning_returns_the_curve_and_its_minimum(quick):
     _, S, y = training()
     found = oq.OPACC(tau="auto").fit_scores(S, y).tuning_
     assert found.values[0] == 0
@@ -255,7 +255,7 @@ def test_search_over_grids_with_auto_works(quick):
 
 
 @pytest.mark.parametrize("method", [oq.OPACC(tau="auto"), oq.RUN(tau="auto"), oq.IBU(interpolation="auto")])
-def test_solve_refuses_auto_for_want_of_training_items(method):
+def test_solve_rejects_auto_without_training_items(method):
     with pytest.raises(ValueError, match=r"(tau|interpolation) must be a number here, got 'auto'"):
         oq.solve([10, 20, 30], np.eye(3), method=method)
 
@@ -272,7 +272,7 @@ def test_solve_refuses_auto_for_want_of_training_items(method):
         (oq.RUN(n_df="4"), "n_df must be a number"),
     ],
 )
-def test_wrong_strengths_are_refused(method, message):
+def test_wrong_strengths_are_rejected(method, message):
     _, S, y = training()
     with pytest.raises((TypeError, ValueError), match=message):
         method.fit_scores(S, y)
@@ -330,7 +330,7 @@ def test_error_of_a_strength_is_that_of_groups_which_m_has_not_seen():
     assert_allclose(by_items.errors[by_items.values == found.values[at]], weighted, rtol=1e-6)
 
 
-def test_groups_that_differ_ask_for_more_smoothing_and_peaked_ones_for_less():
+def test_groups_that_differ_get_more_smoothing_and_peaked_ones_less():
     S, y, groups = grouped()
     smooth = oq.OPACC(tau="auto").fit_scores(S, y).tau_
     assert oq.OPACC(tau="auto").fit_scores(S, y, groups=groups).tau_ > smooth
@@ -383,7 +383,7 @@ def test_expected_prevalences_decide_how_much_to_smooth():
         (oq.regularizers.AutoStrength(prevalences=[[0.5, 0.5, 0.1, 0, 0, 0]]), "prevalences must sum to 1"),
     ],
 )
-def test_wrong_ways_to_choose_are_refused(auto, message):
+def test_wrong_ways_to_choose_are_rejected(auto, message):
     _, S, y = training()
     for method in (oq.OPACC(tau=auto), oq.OSLD(interpolation=auto)):
         with pytest.raises((TypeError, ValueError), match=message):
@@ -396,7 +396,7 @@ def test_way_to_choose_survives_clone_and_pickle():
     assert clone(q).set_params(tau__weight="groups").tau.weight == "groups"
 
 
-def test_grid_is_widened_where_its_end_is_the_best():
+def test_grid_is_widened_if_its_end_is_the_best():
     samples = oq.protocols.APP(3, 50, random_state=0).draw(np.arange(300) % 3)
 
     def best_at(optimum):
@@ -413,7 +413,7 @@ def test_grid_is_widened_where_its_end_is_the_best():
     assert best_at(1e9).value == 1e6
 
 
-def test_choice_at_the_edge_warns_and_says_what_to_do(quick):
+def test_choice_at_the_edge_warns_and_names_the_remedy(quick):
     rng = generator(4)
     y = np.arange(300) % N_CLASSES
     S = rng.dirichlet(np.ones(N_CLASSES), 300)  # tells nothing

@@ -145,7 +145,7 @@ def test_no_regularization_and_as_many_bins_fit_exactly(observed):
     assert_allclose(spectrum.bias_error, 0, atol=1e-4 * spectrum.counts.max())
 
 
-def test_degrees_of_freedom_are_those_asked_for(observed):
+def test_degrees_of_freedom_are_those_requested(observed):
     spectrum = oq.unfold(observed, M, n_df=4, **KNOWN)
     assert spectrum.n_df == pytest.approx(4, abs=0.1)
     assert spectrum.dof == pytest.approx(6 - spectrum.n_df)
@@ -168,7 +168,7 @@ def test_chi_square_of_refolded_counts_has_the_degrees_of_freedom_that_are_left(
 
 
 @pytest.mark.parametrize("rule", ["information", "gcv", "lcurve", "global-correlation", "toys"])
-def test_rules_choose_the_least_of_what_they_look_at(rule, observed):
+def test_rules_choose_the_minimum_of_their_criterion(rule, observed):
     spectrum = oq.unfold(observed, M, tau=rule, n_toys=20, **KNOWN)
     scan = spectrum.scan
     assert scan.rule == rule
@@ -253,7 +253,7 @@ def test_an_alternative_moves_the_estimate_as_unfolding_with_it_does(observed):
         (0.1, "must be SimulatedEvents, Uncertainty or ShiftedModel"),
     ],
 )
-def test_impossible_sources_are_refused(source, message, observed):
+def test_impossible_sources_are_rejected(source, message, observed):
     with pytest.raises((ValueError, TypeError), match=message):
         oq.unfold(observed, M, tau=0.0, systematics={"x": source}, **KNOWN)
 
@@ -298,12 +298,12 @@ def test_observed_bins_without_events_do_not_keep_a_rule_from_smoothing():
         (np.ones(6), M, {"background": np.ones(6)}, "nothing is left"),
     ],
 )
-def test_mistakes_are_answered_by_what_was_probably_meant(counts, response, known, message):
+def test_error_messages_name_the_probable_intention(counts, response, known, message):
     with pytest.raises((ValueError, TypeError), match=message):
         oq.unfold(counts, response, **known)
 
 
-def test_numbers_that_are_no_counts_are_noted(observed):
+def test_numbers_that_are_not_counts_are_noted(observed):
     with pytest.warns(UserWarning, match="variances="):
         oq.unfold(observed * 0.37, M, tau=0.0)
 
@@ -402,7 +402,7 @@ def off_by(part, rng):
     return other / other.sum(axis=0)
 
 
-def test_counts_spread_as_what_is_unknown_says(rng):
+def test_counts_vary_as_the_stated_covariance_predicts(rng):
     known = {
         "response": Uncertainty("response", 0.05, relative=True),
         "acceptance": Uncertainty("acceptance", 0.03, relative=True, correlated=True),
@@ -415,7 +415,7 @@ def test_counts_spread_as_what_is_unknown_says(rng):
     assert_allclose(np.diag(drawn), np.diag(spread), rtol=0.2)
 
 
-def test_a_response_that_is_off_is_not_taken_for_structure_where_that_is_known(rng):
+def test_a_stated_error_of_the_response_is_not_taken_for_structure(rng):
     truth = np.full(6, 200_000.0)
     known = {"systematics": {"response": Uncertainty("response", 0.05, relative=True)}}
     ratios = []
@@ -445,7 +445,7 @@ def test_plots(observed):
 # Checks
 
 
-def test_closure_holds_without_regularization_and_fails_with_far_too_much(observed):
+def test_closure_holds_without_regularization_and_fails_with_too_much(observed):
     line = TRUTH.copy()
     line[3] *= 3
     good = oq.unfolding.closure_test(oq.unfold(observed, M, tau=0.0, **KNOWN), line)
@@ -475,7 +475,7 @@ def test_bottom_line_holds_without_regularization_and_fails_for_a_line_that_is_s
     assert bad.plot().get_xscale() == "log"
 
 
-def test_models_that_the_counts_exclude_say_nothing_of_the_unfolding(observed):
+def test_models_that_the_counts_exclude_do_not_judge_the_unfolding(observed):
     smooth, flat = oq.unfold(observed, M, n_df=2.05, **KNOWN), np.full(6, TRUTH.mean())
     nothing = oq.unfolding.bottom_line_test(smooth, {"flat": flat})
     assert not nothing.passed
@@ -574,7 +574,7 @@ def test_derivatives_of_a_penalty_on_a_grid_are_finite_differences_of_its_value(
     assert_allclose(at.hessian[0], np.array(slope) / (2 * h), rtol=1e-4, atol=1e-5 * np.abs(at.hessian).max())
 
 
-def test_a_shape_that_is_not_that_of_the_classes_is_refused():
+def test_a_shape_that_is_not_that_of_the_classes_is_rejected():
     with pytest.raises(ValueError, match="shape must have 30 bins"):
         Tikhonov(1.0, shape=(6, 4)).check(30)
     with pytest.raises(ValueError, match="order must be at most"):

@@ -58,7 +58,7 @@ def band(n=6, width=0.6):
 
 @pytest.mark.parametrize("index", [-1.0, 0.0, 1.0, 1.5, 2.7, 4.0])
 @pytest.mark.parametrize("edges", [PT, np.geomspace(1, 100, 9), np.array([1, 2, 50, 51, 52, 300.0])])
-def test_power_laws_have_no_penalty_whatever_the_bins(index, edges):
+def test_power_laws_have_no_penalty_with_any_bins(index, edges):
     curvature = Curvature(len(edges) - 1, chains_of((len(edges) - 1,), [edges]))
     r, _ = curvature.residuals(np.log(integrated(edges, index))[None])
     assert_allclose(r, 0, atol=1e-8)
@@ -287,7 +287,7 @@ def test_the_acceptance_in_the_penalty_of_run_is_shifted_too(rng):
     assert_allclose(one.moves["tilt"][0], moved, rtol=0.1, atol=0.05 * np.abs(moved).max())
 
 
-def test_a_covariance_of_the_counts_equals_their_variances_where_it_is_diagonal(rng):
+def test_a_diagonal_covariance_of_the_counts_equals_their_variances(rng):
     g = rng.poisson(band() @ (50_000 * np.exp(-0.4 * np.arange(6)))).astype(float)
     plain = oq.unfold(g, band(), n_df=4)
     dense = oq.unfold(g, band(), n_df=4, covariance=np.diag(plain.refolded))

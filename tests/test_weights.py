@@ -145,7 +145,7 @@ def test_survey_weights_may_have_any_unit(name, scale, data, rng, tmp_path):
     assert_same(estimate(other, summary, 0.95, options), estimate(other, whole, 0.95, options), atol=1e-6)
 
 
-def test_a_group_with_vanishing_weights_is_refused(data):
+def test_a_group_with_vanishing_weights_is_rejected(data):
     S, y, T, groups = data
     q = oq.PACC().fit_scores(S, y)
     with pytest.raises(ValueError, match="Pass weights with a mean of about 1"):
@@ -216,7 +216,7 @@ def test_likelihood_of_counts_takes_the_effective_size(data):
     assert np.abs(run.solve(less).p - run.solve(summary).p).max() > 1e-6
 
 
-def test_summaries_of_portions_with_weights_merge(data, rng, tmp_path):
+def test_summaries_of_chunks_with_weights_merge(data, rng, tmp_path):
     S, y, T, groups = data
     v, half = rng.lognormal(size=len(T)), np.arange(len(T)) < 100
     for quantifier in (oq.PACC().fit_scores(S, y), oq.SLD().fit_scores(S, y)):
@@ -325,7 +325,7 @@ def test_partition_takes_weights(rng):
         (1.0, "must be 1D"),
     ],
 )
-def test_wrong_weights_are_refused(weight, message):
+def test_wrong_weights_are_rejected(weight, message):
     S = np.eye(3) * 0.7 + 0.1
     with pytest.raises(ValueError, match=message):
         oq.PACC().fit_scores(S, [1, 2, 3], sample_weight=weight)
@@ -334,7 +334,7 @@ def test_wrong_weights_are_refused(weight, message):
         fitted.predict_scores(S, [[0, 1, 2]], sample_weight=weight)
 
 
-def test_what_weights_mean_is_checked_and_words_are_refused():
+def test_weight_types_are_checked_and_words_are_rejected():
     S = np.eye(3) * 0.7 + 0.1
     with pytest.raises(ValueError, match="weight_type must be one of 'survey', 'frequency', got 'count'"):
         oq.PACC().fit_scores(S, [1, 2, 3], weight_type="count")
@@ -351,7 +351,7 @@ def test_a_class_without_weight_is_missing(data):
         oq.PACC().fit_scores(S, y, classes=[0, 1, 2, 3], sample_weight=(y != 2).astype(float))
 
 
-def test_methods_that_know_no_weights_refuse_them(data):
+def test_methods_without_support_for_weights_reject_them(data):
     class Own(oq.PCC):
         @property
         def traits(self):
@@ -396,7 +396,7 @@ def test_weighted_histograms_are_worth_fewer_items(rng):
     assert_allclose(oq.solve(q, M, run), oq.solve(np.bincount(x), M, run), atol=1e-9)
 
 
-def test_counts_that_are_no_whole_numbers_are_noted():
+def test_counts_that_are_not_whole_numbers_are_noted():
     M = [[0.9, 0.2], [0.1, 0.8]]
     with pytest.warns(UserWarning, match="counts that are not whole numbers"):
         oq.solve([10.5, 20.25], M, oq.RUN(order=0))
@@ -407,7 +407,7 @@ def test_counts_that_are_no_whole_numbers_are_noted():
     oq.solve([10.0, 20.0], M, oq.RUN(order=0))
 
 
-def test_subtracted_counts_are_told_of_the_background():
+def test_subtracted_counts_trigger_a_note_about_the_background():
     M = [[0.9, 0.2], [0.1, 0.8]]
     with pytest.raises(ValueError, match=r"background was subtracted, give what was observed, and background="):
         oq.solve([-3.0, 20.0], M, oq.ACC())
