@@ -131,6 +131,7 @@ def main(names):
     FOLDER.mkdir(parents=True, exist_ok=True)
     if not clone.exists():
         output_of("git", "clone", "--quiet", str(ROOT), str(clone))
+        output_of("make", ".venv/installed", cwd=clone)  # steps without make also need it
     for name, (command, _) in steps().items():
         if name not in names if names else stored(store).get(name, {}).get("commit") == commit:
             continue
