@@ -641,12 +641,12 @@ def test_only_samples_that_do_not_fit_are_ambiguous():
 
 
 def test_only_a_kink_that_other_p_leave_is_ambiguous():
-    # The second histogram of each sample fits every p, the first fits in the first sample. The third misses by .02.
+    # The second histogram fits every p, the first fits in the first sample. The third does not fit.
     M = np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5], [0.5, 0.5], [0.6, 0.4], [0.4, 0.6]])
     P = np.array([[0.3, 0.7], [0.3, 0.7]])
-    Q = P @ M.T + np.array([[0, 0, 0, 0, 0.02, -0.02], [0.02, -0.02, 0, 0, 0.02, -0.02]])
-    assert Hellinger().ambiguous(P, Data(Q, M, np.array([30.0, 30.0]), n_blocks=3)).tolist() == [True, False]
-    assert not Hellinger().ambiguous(P, Data(P @ M.T, M, np.array([30.0, 30.0]), n_blocks=3)).any()
+    Q = P @ M.T + np.array([[0, 0, 0, 0, 0.25, -0.25], [0.01, -0.01, 0, 0, 0.25, -0.25]])
+    assert Hellinger().ambiguous(P, Data(Q, M, np.array([10.0, 10.0]), n_blocks=3)).tolist() == [True, False]
+    assert not Hellinger().ambiguous(P, Data(P @ M.T, M, np.array([10.0, 10.0]), n_blocks=3)).any()
 
 
 def test_emphases_count_one_histogram_after_the_other(rng):

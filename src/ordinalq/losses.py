@@ -436,16 +436,16 @@ class Hellinger(Loss):
     def ambiguous(self, P: Floats, data: Data) -> Mask:
         """Return which samples may have several minima.
 
-        These are samples with a misfit, and samples at the kink of one histogram while others do not fit: another kink
-        can be lower. A histogram that also fits the uniform p does not count.
+        These are samples with a misfit, and those at the kink of a histogram of two bins. It fits on a hyperplane, as
+        in a regression of absolute residuals, so that each histogram has a kink, and another can be lower. With more
+        bins that is rare. A histogram that also fits the uniform p does not count.
         """
         if self.squared:
             return np.zeros(len(P), dtype=bool)
         h, uniform = (self._distances(X, data)[3] for X in (P, np.full_like(P, 1 / P.shape[1])))
-        mean, kink = h.mean(axis=1), AT_KINK * self.smoothing
-        is_kink = ((h <= kink) & (uniform > kink)).any(axis=1) & (mean > kink)
+        mean, kink, n_bins = h.mean(axis=1), AT_KINK * self.smoothing, len(data.M) / data.n_blocks
+        is_kink = ((h <= kink) & (uniform > kink)).any(axis=1) & (mean > LEAST_MISFIT) & (n_bins == 2)
         # In a sample of N items that fits, h^2 of b bins has the expectation (b - 1) / (4 N).
-        n_bins = len(data.M) / data.n_blocks
         misfit = MISFIT * np.sqrt((n_bins - 1) / (4 * np.maximum(data.sizes, 1)))
         return np.asarray(is_kink | (mean > np.clip(misfit, LEAST_MISFIT, LARGEST_MISFIT)))
 
