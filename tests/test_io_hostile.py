@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import zipfile
 from types import SimpleNamespace
 
 import hostile_models
@@ -19,6 +20,7 @@ from apart import ends_with_one_clear_line
 
 import ordinalq as oq
 from ordinalq.cli import main
+from ordinalq.io.table import open_table
 
 ESCAPE = "\x1b]0;owned\x07\x1b[31m\x9b2J\x07\r\x08\x7f"
 HEAD = b"price,size,product\n"
@@ -187,6 +189,69 @@ def test_deeply_nested_values_end_with_one_line_in_bounded_time_and_memory(verb,
             more = [path, "--target", "size", "--out", "m.oq"] if verb == "fit" else [model, path, "--by", "product"]
             line = ends_with_one_clear_line(f"{mark} {depth}", [verb, *map(str, more)], 2, 300)
             assert f"{path}, line 1: expected one JSON object per line" in line
+
+
+def workbook(**changes):
+    """Return an Excel file of a table, with members of its archive changed."""
+    frame, stream, changed = hostile_models.table(3)[["price", "size"]], io.BytesIO(), io.BytesIO()
+    frame.to_excel(stream, index=False)
+    with zipfile.ZipFile(stream) as honest, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as forged:
+        for name in honest.namelist():
+            change = changes.get(name.rpartition("/")[2].removesuffix(".xml"), lambda text: text)
+            forged.writestr(name, change(honest.read(name).decode()))
+    return changed.getvalue()
+
+
+def open_document(cell, n_rows=1):
+    """Return an OpenDocument file with a text cell below the name of its column."""
+    row = "<table:table-row{}><table:table-cell office:value-type='string'><text:p>{}</text:p>"
+    row += "</table:table-cell></table:table-row>"
+    rows = row.format("", "price") + row.format(f' table:number-rows-repeated="{n_rows}"', cell)
+    space = "urn:oasis:names:tc:opendocument:xmlns:"
+    names = " ".join(f'xmlns:{name}="{space}{name}:1.0"' for name in ("office", "table", "text"))
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        manifest = "urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"
+        archive.writestr("META-INF/manifest.xml", f'<m:manifest xmlns:m="{manifest}"/>')
+        body = f'<office:body><office:spreadsheet><table:table table:name="a">{rows}</table:table>'
+        body += "</office:spreadsheet></office:body>"
+        archive.writestr("content.xml", f"<office:document-content {names}>{body}</office:document-content>")
+    return stream.getvalue()
+
+
+LONG = "x" * 30_000
+ROWS = "".join(f'<row r="{i}"><c r="A{i}" t="s"><v>0</v></c></row>' for i in range(10, 20_000))
+BOMBS = {
+    "one text in many cells.xlsx": lambda: workbook(
+        sharedStrings=lambda text: text.replace("<t>price", f"<t>{LONG}"),
+        sheet1=lambda text: text.replace("</sheetData>", f"{ROWS}</sheetData>"),
+    ),
+    "a long text.xlsx": lambda: workbook(
+        sheet1=lambda text: text.replace(
+            "</sheetData>",
+            f'<row r="9"><c r="A9" t="inlineStr"><is><t>{"x" * 300_000_000}</t></is></c></row></sheetData>',
+        )
+    ),
+    "many spaces.ods": lambda: open_document('<text:s text:c="2000000000"/>'),
+    "one text in many rows.ods": lambda: open_document(LONG, 60_000),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_sheet_with_much_text_is_refused_before_it_is_read(name, model, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(BOMBS[name]())
+    assert path.stat().st_size < 1_000_000
+    line = ends_with_one_clear_line(name, ["predict", str(model), str(path)], 2, 300)
+    assert "expected at most 268,435,456 characters in a sheet, got " in line
+
+
+@pytest.mark.parametrize("content", [workbook, lambda: open_document("1.5")])
+def test_the_same_sheets_without_changes_are_read(content, tmp_path):
+    path = tmp_path / ("t.xlsx" if content is workbook else "t.ods")
+    path.write_bytes(content())
+    assert open_table(path).columns()[0] == "price"
 
 
 class Endless(io.RawIOBase):

@@ -11,7 +11,7 @@ from scipy.optimize import linprog, minimize
 import ordinalq as oq
 from ordinalq.losses import ALL_LOSSES, CumulativeSquares, Energy, Hellinger, LeastSquares, MatchDistance, Poisson
 from ordinalq.regularizers import LogTikhonov, NoPenalty, Tikhonov
-from ordinalq.simplex import Data, Derivatives
+from ordinalq.simplex import Data, Derivatives, difference_matrix
 from ordinalq.solvers import quadratic
 from ordinalq.solvers.choose import choose
 from ordinalq.solvers.l1 import L1Solver
@@ -386,6 +386,23 @@ def test_hellinger_minima_with_one_exactly_fitting_histogram_are_found():
     assert choose(objective).minimize(objective).value < 0.2185
 
 
+def test_hellinger_minima_at_a_kink_of_a_good_fit_are_compared_with_other_kinks():
+    # The second of seven histograms fits exactly at (0, .042, .958), with .0597; the third class alone has .0580.
+    first = [0.000, 0.633, 0.600, 0.867, 0.767, 0.200, 0.200]
+    M = [
+        [0.529, 0.325, 0.000],
+        [0.851, 0.066, 0.658],
+        [0.849, 0.015, 0.628],
+        [0.800, 0.758, 0.968],
+        [0.096, 0.214, 0.821],
+        [0.128, 0.606, 0.239],
+        [0.619, 0.424, 0.166],
+    ]
+    Q, M = np.array([[v, 1 - v] for v in first]).reshape(1, -1), np.array([[r, 1 - np.array(r)] for r in M])
+    objective = LinearObjective(Hellinger(), NoPenalty(), Data(Q, M.reshape(-1, 3), np.array([30.0]), n_blocks=7))
+    assert choose(objective).minimize(objective).value <= objective.value(np.eye(3)[[2]], np.arange(1))
+
+
 def test_a_strong_penalty_next_to_a_long_column_leaves_the_other_classes_exact():
     # The column of the second class is 10,000 times as long, so it has no mass. Of the multiplier of the penalty,
     # 1e11 times a difference of p, only five digits can be computed from p.
@@ -411,6 +428,17 @@ def test_a_strong_penalty_next_to_a_long_column_leaves_the_other_classes_exact()
         for moved in (solution.p + step * direction, solution.p - step * direction):
             inside = moved.min() >= 0
             assert not inside or objective.value(moved, np.arange(1)) >= solution.value - 1e-10
+
+
+def test_large_curvatures_cost_no_digits_of_the_sum_of_p(rng):
+    # Classes 1 and 2 differ by the penalty alone; class 0 has nearly no mass, and its column is the reference.
+    columns = rng.dirichlet(np.ones(4), 2)
+    R = np.array([np.zeros(4), columns[0], columns[0], columns[1]])
+    A = 1e8 * R @ R.T + difference_matrix(4, 2).T @ difference_matrix(4, 2)
+    p = np.concatenate([[1e-10], rng.dirichlet([5.0, 5.0, 0.01]) * (1 - 1e-10)])
+    for matrix in (A, A[None]):
+        found, _ = simplex_qp(matrix, (A @ p)[None])
+        assert_allclose(found[0, 0], p[0], rtol=0, atol=1e-12)
 
 
 def test_columns_of_vanishing_length_do_not_lead_off_the_simplex():
@@ -610,6 +638,15 @@ def test_only_samples_that_do_not_fit_are_ambiguous():
     P = np.array([[0.4, 0.6], [0.0, 1.0]])
     assert Hellinger().ambiguous(P, data).tolist() == [False, True]
     assert not Hellinger(squared=True).ambiguous(P, data).any()
+
+
+def test_only_a_kink_that_other_p_leave_is_ambiguous():
+    # The second histogram fits every p, the first fits in the first sample. The third does not fit.
+    M = np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5], [0.5, 0.5], [0.6, 0.4], [0.4, 0.6]])
+    P = np.array([[0.3, 0.7], [0.3, 0.7]])
+    Q = P @ M.T + np.array([[0, 0, 0, 0, 0.25, -0.25], [0.01, -0.01, 0, 0, 0.25, -0.25]])
+    assert Hellinger().ambiguous(P, Data(Q, M, np.array([10.0, 10.0]), n_blocks=3)).tolist() == [True, False]
+    assert not Hellinger().ambiguous(P, Data(P @ M.T, M, np.array([10.0, 10.0]), n_blocks=3)).any()
 
 
 def test_emphases_count_one_histogram_after_the_other(rng):

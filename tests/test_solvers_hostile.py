@@ -38,6 +38,10 @@ ONCE_WRONG = {
     "absolute residuals of 1e-12 with many classes": (1, 18839),
     "absolute residuals in units of a long column": (1, 9445),
     "a step of nothing where the model bends downwards": (0, 3183),
+    "another kink is lower than that of a good fit": (52, 905),
+    "the sum of p has all its digits next to large curvatures": (51, 940),
+    "a step that values cannot judge is taken next to a long column": (52, 6391),
+    "a step without an expected gain is not a failure": (52, 16975),
 }
 NOT_DISTANCES = [loss for loss in ALL_LOSSES if not isinstance(loss, Energy)]
 

@@ -284,6 +284,11 @@ def test_observed_bins_without_events_do_not_keep_a_rule_from_smoothing():
         (np.ones(6), 1000 * M, {}, "SimulatedEvents"),
         (-np.ones(6), M, {}, "background="),
         (np.zeros(6), M, {}, "positive sum"),
+        (np.full(6, 5e-324), M, {}, "counts must have a sum of at least 1e-150, got"),
+        (np.full(6, 1e300), M, {}, "counts must be at most 1.66667e\\+149 per bin, got 1e\\+300"),
+        ([10**400] * 6, M, {}, "counts must be numbers"),
+        (np.ones(6), np.full_like(M, 1.7e308), {}, "columns of response must sum to at most one"),
+        (np.ones(6), np.empty((6, 0)), {}, r"response must have observed bins and .* bins, got shape \(6, 0\)"),
         (np.ones(6), M, {"variances": np.ones(5)}, "variances must be >= 0, one per count"),
         (np.ones(6), M, {"edges": np.arange(6)}, "edges must be 7 ascending numbers"),
         (np.ones(6), M, {"edges": 5}, "edges must be 7 ascending numbers"),
@@ -301,6 +306,19 @@ def test_observed_bins_without_events_do_not_keep_a_rule_from_smoothing():
 def test_error_messages_name_the_probable_intention(counts, response, known, message):
     with pytest.raises((ValueError, TypeError), match=message):
         oq.unfold(counts, response, **known)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", [None, oq.RUN(tau=1.0), oq.IBU()])
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e9, 1e12, 1e18])
+def test_a_response_that_determines_nothing_gives_finite_errors_and_all_events_or_a_flag(size, method, rng):
+    column = rng.dirichlet(np.full(6, 5.0))[:, None]
+    for response in (np.ones((1, 3)), np.repeat(column, 4, axis=1), column + 1e-15 * rng.random((6, 4))):
+        counts = np.round(size * np.arange(1, len(response) + 1))
+        found = oq.unfold(counts, response, method=method)
+        assert np.isfinite(found.covariance).all()
+        # Columns that differ in their last digit cannot be optimized over from 1e6 events on, which is flagged.
+        assert abs(found.counts.sum() - counts.sum()) < 0.01 * np.sqrt(counts.sum()) or not found.converged
 
 
 def test_numbers_that_are_not_counts_are_noted(observed):

@@ -20,6 +20,8 @@ from ordinalq.simplex import Data, Derivatives, reference_column, row_product, w
 
 # A mean distance above MISFIT times that of a sample that fits, limited to these bounds, gets more than one start.
 MISFIT, LEAST_MISFIT, LARGEST_MISFIT = 3.0, 0.05, 0.1
+# A histogram is at its kink if its distance is at most this many times what rounds the kink off.
+AT_KINK = 100
 # Columns of M that differ by less than this part of their largest entry are equal: p could not be judged by that.
 LAST_DIGIT = 1e-16
 
@@ -432,13 +434,20 @@ class Hellinger(Loss):
         return data.Q > 0
 
     def ambiguous(self, P: Floats, data: Data) -> Mask:
-        """Return which samples have a misfit, and so possibly several minima."""
+        """Return which samples may have several minima.
+
+        These are samples with a misfit, and those at the kink of a histogram of two bins. It fits on a hyperplane, as
+        in a regression of absolute residuals, so that each histogram has a kink, and another can be lower. With more
+        bins that is rare. A histogram that also fits the uniform p does not count.
+        """
         if self.squared:
             return np.zeros(len(P), dtype=bool)
+        h, uniform = (self._distances(X, data)[3] for X in (P, np.full_like(P, 1 / P.shape[1])))
+        mean, kink, n_bins = h.mean(axis=1), AT_KINK * self.smoothing, len(data.M) / data.n_blocks
+        is_kink = ((h <= kink) & (uniform > kink)).any(axis=1) & (mean > LEAST_MISFIT) & (n_bins == 2)
         # In a sample of N items that fits, h^2 of b bins has the expectation (b - 1) / (4 N).
-        n_bins = len(data.M) / data.n_blocks
         misfit = MISFIT * np.sqrt((n_bins - 1) / (4 * np.maximum(data.sizes, 1)))
-        return np.asarray(self._distances(P, data)[3].mean(axis=1) > np.clip(misfit, LEAST_MISFIT, LARGEST_MISFIT))
+        return np.asarray(is_kink | (mean > np.clip(misfit, LEAST_MISFIT, LARGEST_MISFIT)))
 
     def stages(self) -> list[Loss]:
         """Return the convex squared version, then less and less rounded kinks."""

@@ -57,7 +57,10 @@ def real_numbers(value: Any) -> Floats:
     array = np.asarray(value)
     if array.dtype.kind == "c":
         raise TypeError("complex numbers")
-    return array.astype(np.float64, copy=False)
+    try:
+        return array.astype(np.float64, copy=False)
+    except OverflowError as error:
+        raise ValueError("integers beyond the largest float") from error
 
 
 def check_numbers(name: str, value: Any) -> Floats:

@@ -7,8 +7,9 @@ import datetime as dt
 import logging
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -25,10 +26,14 @@ logger = logging.getLogger("ordinalq")
 # Largest file that is read, unpacked, and most cells of the rectangle of a sheet, which takes 40 bytes each.
 MAX_UNPACKED = 1 << 30
 MAX_CELLS = 50_000_000
+# Most characters in all cells, each text as often as cells have it.
+MAX_TEXT = 1 << 28
 
 CHUNK = 1 << 22
 # Any sheet of Excel has this element. A file may name its members as it likes.
 SHEET = re.compile(rb"<(?:[^\s<>/]+:)?sheetData\b")
+# The table of texts that cells of Excel refer to by number has these elements.
+SHARED = re.compile(rb"<(?:[^\s<>/]+:)?si\b")
 LONGEST_TAG = 256
 # The place of a cell in a sheet of Excel, or the number of a row.
 PLACE = re.compile(r"([A-Za-z]*)([0-9]*)")
@@ -152,17 +157,20 @@ def _word(cell: Any) -> str | None:
 def _check_size(path: Path, name: str) -> None:
     """Raise ValueError if a file would take too much memory.
 
-    The library calamine allocates all cells of a rectangle.
+    The library calamine allocates all cells of a rectangle, and copies a text for each cell that has it.
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         if sum(member.file_size for member in members) > MAX_UNPACKED:
             raise ValueError(f"{name}: expected at most {MAX_UNPACKED >> 30} GB of unpacked cells, got more. {ADVICE}")
+        others = [one for one in members if not _has(SHEET, _chunks(archive, one))]
+        tables = [_lengths(_chunks(archive, one)) for one in others if _has(SHARED, _chunks(archive, one))]
+        lengths = [max(each) for each in zip_longest(*tables, fillvalue=0)]
         for member in members:
             if member.filename == "content.xml":
-                n_rows, n_columns = _size_of_content(_chunks(archive, member))
-            elif _is_sheet(_chunks(archive, member)):
-                n_rows, n_columns, n_unknown = _size_of_sheet(_chunks(archive, member))
+                n_rows, n_columns, n_characters = _size_of_content(_chunks(archive, member))
+            elif member not in others:
+                n_rows, n_columns, n_characters, n_unknown = _size_of_sheet(_chunks(archive, member), lengths)
                 if n_unknown:
                     logger.warning(
                         "%s: %d formulas have no stored result (%s) and are read as missing values; open the file in "
@@ -176,6 +184,10 @@ def _check_size(path: Path, name: str) -> None:
             if n_rows * n_columns > MAX_CELLS:
                 size = f"{n_rows:,} rows and {n_columns:,} columns"
                 raise ValueError(f"{name}: expected at most {MAX_CELLS:,} cells in a sheet, got {size}. {ADVICE}")
+            if n_characters > MAX_TEXT:
+                raise ValueError(
+                    f"{name}: expected at most {MAX_TEXT:,} characters in a sheet, got {n_characters:,}. {ADVICE}"
+                )
 
 
 def _chunks(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
@@ -185,11 +197,11 @@ def _chunks(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes
             yield chunk
 
 
-def _is_sheet(chunks: Iterator[bytes]) -> bool:
-    """Return whether a member of an Excel file has rows of cells."""
+def _has(element: re.Pattern[bytes], chunks: Iterator[bytes]) -> bool:
+    """Return whether a member of an Excel file has an element."""
     rest = b""
     for chunk in chunks:
-        if SHEET.search(rest + chunk):
+        if element.search(rest + chunk):
             return True
         rest = chunk[-LONGEST_TAG:]
     return False
@@ -202,33 +214,59 @@ def _parse(chunks: Iterator[bytes], parser: expat.XMLParserType) -> None:
     parser.Parse(b"", True)
 
 
-def _size_of_sheet(chunks: Iterator[bytes]) -> tuple[int, int, int]:
-    """Return rows, columns and formulas without a result of an Excel sheet.
-
-    Rows and columns are those of the rectangle that contains all cells. Rows and cells without a position follow the
-    one before.
-    """
-    row = column = n_rows = n_columns = n_formulas = n_results = 0
-    is_text = has_formula = False
+def _lengths(chunks: Iterator[bytes]) -> list[int]:
+    """Return the lengths of the texts that cells of Excel refer to by number."""
+    lengths: list[int] = []
     parser = expat.ParserCreate()
 
+    def start(element: str, _attributes: dict[str, str]) -> None:
+        if element.rpartition(":")[2] == "si":
+            lengths.append(0)
+            parser.CharacterDataHandler = count
+
+    def count(text: str) -> None:
+        lengths[-1] += len(text)
+
+    parser.StartElementHandler = start
+    _parse(chunks, parser)
+    return lengths
+
+
+def _size_of_sheet(chunks: Iterator[bytes], lengths: Sequence[int]) -> tuple[int, int, int, int]:
+    """Return rows, columns, characters and formulas without a result of an Excel sheet.
+
+    Rows and columns are those of the rectangle that contains all cells. Rows and cells without a position follow the
+    one before. Cells of type "s" have the number of a text, whose length is in `lengths`.
+    """
+    row = column = n_rows = n_columns = n_characters = n_formulas = n_results = 0
+    kind_of_cell, has_formula = "", False
+    parser = expat.ParserCreate()
+    parser.buffer_text = True  # a number is not cut in two
+
     def start(element: str, attributes: dict[str, str]) -> None:
-        nonlocal row, column, n_rows, n_columns, n_formulas, is_text, has_formula
+        nonlocal row, column, n_rows, n_columns, n_formulas, kind_of_cell, has_formula
         kind = element.rpartition(":")[2]
         if kind == "c":
             at = _place(attributes.get("r", ""))
             row, column = at[0] or row, at[1] or column + 1
             n_rows, n_columns = max(n_rows, row), max(n_columns, column)
-            # A result that is a text may be empty.
-            is_text, has_formula = attributes.get("t") == "str", False
-            parser.CharacterDataHandler = None
+            kind_of_cell, has_formula = attributes.get("t", ""), False
+            parser.CharacterDataHandler = text if kind_of_cell in {"s", "str", "inlineStr"} else None
         elif kind == "row":
             row, column = _place(attributes.get("r", ""))[0] or row + 1, 0
-        elif kind == "f" and not is_text and not has_formula:
+        # A result that is a text may be empty.
+        elif kind == "f" and kind_of_cell != "str" and not has_formula:
             has_formula = True
             n_formulas += 1
         elif kind == "v" and has_formula:
             parser.CharacterDataHandler = result
+
+    def text(word: str) -> None:
+        nonlocal n_characters
+        if kind_of_cell != "s":
+            n_characters += len(word)
+        elif len(word) < LONGEST_TAG and word.strip().isdecimal() and int(word) < len(lengths):
+            n_characters += lengths[int(word)]
 
     def result(_text: str) -> None:
         nonlocal n_results
@@ -237,7 +275,7 @@ def _size_of_sheet(chunks: Iterator[bytes]) -> tuple[int, int, int]:
 
     parser.StartElementHandler = start
     _parse(chunks, parser)
-    return n_rows, n_columns, n_formulas - n_results
+    return n_rows, n_columns, n_characters, n_formulas - n_results
 
 
 def _place(word: str) -> tuple[int, int]:
@@ -264,27 +302,42 @@ def _number(letters: str) -> int:
     return found
 
 
-def _size_of_content(chunks: Iterator[bytes]) -> tuple[int, int]:
-    """Return rows and columns of a rectangle with the cells of all sheets.
+def _size_of_content(chunks: Iterator[bytes]) -> tuple[int, int, int]:
+    """Return rows and columns of a rectangle with the cells of all sheets, and characters.
 
-    The sheets are those of an OpenDocument file. A row or a cell can have a repeat count. Empty ones at the end do not
-    count.
+    The sheets are those of an OpenDocument file. A row, a cell or a space can have a repeat count. Empty rows and cells
+    at the end do not count.
     """
-    n_rows = total = n_columns = width = 0
+    n_rows = total = n_columns = width = n_characters = rows = cells = 0
 
     def start(element: str, attributes: dict[str, str]) -> None:
-        nonlocal n_rows, total, n_columns, width
+        nonlocal n_rows, total, n_columns, width, n_characters, rows, cells
         if element == "table:table-row":
-            total, width = total + _times(attributes, "table:number-rows-repeated"), 0
+            rows, width = _times(attributes, "table:number-rows-repeated"), 0
+            total += rows
+        elif element == "text:p":
+            parser.CharacterDataHandler = text
         elif element in CELLS:
-            width += _times(attributes, "table:number-columns-repeated")
+            cells = _times(attributes, "table:number-columns-repeated")
+            width += cells
+            n_characters += rows * cells * len(attributes.get("office:string-value", ""))
             if any("value" in name or name == "table:formula" for name in attributes):
                 n_rows, n_columns = total, max(n_columns, width)
+        elif element == "text:s":
+            n_characters += rows * cells * _times(attributes, "text:c")
+
+    def text(word: str) -> None:
+        nonlocal n_characters
+        n_characters += rows * cells * len(word)
+
+    def end(element: str) -> None:
+        if element in CELLS:
+            parser.CharacterDataHandler = None
 
     parser = expat.ParserCreate()
-    parser.StartElementHandler = start
+    parser.StartElementHandler, parser.EndElementHandler = start, end
     _parse(chunks, parser)
-    return n_rows, n_columns
+    return n_rows, n_columns, n_characters
 
 
 def _times(attributes: dict[str, str], name: str) -> int:

@@ -542,9 +542,10 @@ class _Run:
         step = np.ones(len(P))
         moved = np.zeros(len(P), dtype=bool)
         if r is not None:
-            # Where p is right already, the multipliers of the penalty may not be.
-            there = self.stiff[open_] & (np.abs(D).max(axis=1) <= SHORTEST)
-            self.r[open_[there]], moved[there] = r[there], True
+            # Values cannot judge such a step. The multipliers of the penalty may still be wrong. Next to a long column
+            # of M even a short step has an expected gain.
+            there = self.stiff[open_] & ((np.abs(D).max(axis=1) <= SHORTEST) | (np.abs(slope) <= noise))
+            self.P[open_[there]], self.r[open_[there]], moved[there] = X[there], r[there], True
         left = np.flatnonzero((slope < 0) & ~moved)
         while len(left):
             trial = P[left] + step[left, None] * D[left]

@@ -79,15 +79,20 @@ class PlainSystems(Systems):
         A = np.abs(self.A).max(axis=(-2, -1))
         return np.broadcast_to(A, len(self.b)), np.abs(self.b).max(axis=1)
 
+    @cached_property
+    def _unit(self) -> Floats:
+        """The largest entry of A of each problem, (B,); one for a matrix of zeros."""
+        return np.where(self._largest[0] > 0, self._largest[0], 1.0)
+
     def solve(self, free: Mask, rows: Index) -> tuple[Floats, Floats]:
         """Return p and mu, with A p - b = lam + mu/2 and mu = 0 on free classes."""
         A, b = self.A, self.b[rows]
         if A.ndim == 3:
             A = A if len(rows) == len(A) else A[rows]
-            P, lam = _own_systems(A, b, free)
+            P, lam = _own_systems(A, b, free, self._unit[rows])
             AP = np.matmul(A, P[:, :, None])[:, :, 0]
         else:
-            P, lam = _shared_systems(A, b, free, alone=self.alone)
+            P, lam = _shared_systems(A, b, free, self._unit[0], alone=self.alone)
             AP = row_product(P, A) if self.alone else P @ A
         return P, 2 * (AP - b - lam[:, None])
 
@@ -105,13 +110,13 @@ class PlainSystems(Systems):
         return np.asarray((1 + mass) * (A[rows] * mass + b[rows]))
 
 
-def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[Floats, Floats]:
+def _shared_systems(A: Floats, b: Floats, free: Mask, unit: float, *, alone: bool) -> tuple[Floats, Floats]:
     """One inverse for all problems with the same free classes."""
     B, n = b.shape
     order, starts = _same_rows(free)
-    K = _systems(A, free[order[starts]])
+    K = _systems(A, free[order[starts]], unit)
     inverse = _inverse(K)
-    rhs = np.ones((B, n + 1))
+    rhs = np.full((B, n + 1), unit)
     rhs[:, :n] = np.where(free, b, 0)
     x = np.empty((B, n + 1))
     sizes = np.diff(starts, append=B)
@@ -123,7 +128,7 @@ def _shared_systems(A: Floats, b: Floats, free: Mask, *, alone: bool) -> tuple[F
         group = np.empty(B, dtype=np.intp)
         group[order] = np.repeat(np.arange(len(starts)), sizes)
         x = _refine_solutions(K[group], inverse[group], rhs[:, None, :])[:, 0]
-    return np.where(free, x[:, :n], 0), -x[:, n]
+    return np.where(free, x[:, :n], 0), -unit * x[:, n]
 
 
 def _inverse(K: Floats) -> Floats:
@@ -153,11 +158,15 @@ def _refine_solutions(K: Floats, inverse: Floats, rhs: Floats) -> Floats:
     return np.asarray(x + np.matmul(rhs - np.matmul(x, K), inverse))
 
 
-def _systems(A: Floats, free: Mask) -> Floats:
-    """Return bordered matrices (B, n + 1, n + 1) of the free classes."""
+def _systems(A: Floats, free: Mask, unit: float | Floats) -> Floats:
+    """Return bordered matrices (B, n + 1, n + 1) of the free classes.
+
+    Next to entries of A that are much larger than the border, the sum of p would be lost in rounding errors. The border
+    is hence in `unit`, the largest entry of A.
+    """
     B, n = free.shape
     K = np.zeros((B, n + 1, n + 1))
-    K[:, :n, n] = K[:, n, :n] = free
+    K[:, :n, n] = K[:, n, :n] = free * unit
     if free.all():  # as in most first rounds
         K[:, :n, :n] = A
         return K
@@ -166,17 +175,17 @@ def _systems(A: Floats, free: Mask) -> Floats:
     return K
 
 
-def _own_systems(A: Floats, b: Floats, free: Mask) -> tuple[Floats, Floats]:
+def _own_systems(A: Floats, b: Floats, free: Mask, unit: Floats) -> tuple[Floats, Floats]:
     """One system per problem."""
     B, n = b.shape
-    rhs = np.ones((B, n + 1, 1))
-    rhs[:, :n, 0] = np.where(free, b, 0)
-    K = _systems(A, free)
+    rhs = np.empty((B, n + 1, 1))
+    rhs[:, :n, 0], rhs[:, n, 0] = np.where(free, b, 0), unit
+    K = _systems(A, free, unit[:, None])
     try:
         x = np.linalg.solve(K, rhs)[:, :, 0].astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         x = np.array([solve_or_least_squares(each, right[:, 0]) for each, right in zip(K, rhs, strict=True)])
-    return x[:, :n], -x[:, n]
+    return x[:, :n], -unit * x[:, n]
 
 
 class StiffSystems(Systems):

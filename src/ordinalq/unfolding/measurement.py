@@ -17,7 +17,7 @@ from ordinalq.unfolding.histograms import (
     is_histogram,
     warn_of_flow,
 )
-from ordinalq.unfolding.response import SMALLEST, read_background, read_response
+from ordinalq.unfolding.response import MOST_ITEMS, SMALLEST, read_background, read_response
 
 # Sums of columns and of rows that differ from one by less than this are rounded ones.
 WHOLE = 1e-6
@@ -236,6 +236,8 @@ def _counts(counts: Any, variances: Any, covariance: Any, *, flow: bool) -> tupl
         g, v = check_numbers("counts", counts), None if variances is None else check_numbers("variances", variances)
     if g.ndim == 0 or g.size == 0:
         raise ValueError(f"counts must be a histogram, one number per observed bin, got shape {g.shape}.")
+    if np.abs(g).max() > MOST_ITEMS / g.size:
+        raise ValueError(f"counts must be at most {MOST_ITEMS / g.size:g} per bin, got {g.flat[np.abs(g).argmax()]:g}.")
     if covariance is not None:
         if v is not None:
             raise ValueError("variances must be None with covariance, whose diagonal they are.")
@@ -247,6 +249,8 @@ def _counts(counts: Any, variances: Any, covariance: Any, *, flow: bool) -> tupl
         )
     if not g.sum() > 0:
         raise ValueError("counts must have a positive sum.")
+    if g.sum() < 1 / MOST_ITEMS:
+        raise ValueError(f"counts must have a sum of at least {1 / MOST_ITEMS:g}, got {g.sum():g}.")
     if v is not None and (v.shape != g.shape or (v < 0).any() or not v.sum() > 0):
         raise ValueError(
             f"variances must be >= 0, one per count and not all zero, shape {g.shape}, got shape {v.shape}."
@@ -303,6 +307,8 @@ def _flat_response(
             warn_of_flow(response, len(observed))
     else:
         R = check_numbers("response", response)
+    if R.size == 0:
+        raise ValueError(f"response must have observed bins and at least 2 true bins, got shape {R.shape}.")
     if R.ndim == 2 and R.shape[1] == 1:
         return R, (1,), None
     _check_shapes(observed, R)
@@ -369,7 +375,8 @@ def _check_entries(R: Floats) -> None:
 def _check_columns(R: Floats) -> None:
     """Raise ValueError if columns are not distributions, with the probable reason."""
     _check_entries(R)
-    columns, rows = R.sum(axis=0), R.sum(axis=1)
+    with np.errstate(over="ignore"):
+        columns, rows = R.sum(axis=0), R.sum(axis=1)
     if (columns == 0).any():
         empty = np.flatnonzero(columns == 0) + 1
         raise ValueError(

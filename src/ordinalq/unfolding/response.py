@@ -137,7 +137,8 @@ def read_response(M: Any, acceptance: Any, name: str = "M") -> tuple[Floats, Flo
         R = _matrix(name, M)
     if R.shape[1] < 2:
         raise ValueError(f"{name} must have at least 2 columns, one per class, got shape {R.shape}.")
-    sums = R.sum(axis=0)
+    with np.errstate(over="ignore"):
+        sums = R.sum(axis=0)
     if acceptance is None:
         a = None
     elif isinstance(acceptance, str):

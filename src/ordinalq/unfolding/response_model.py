@@ -253,7 +253,8 @@ def _rise(objective: LinearObjective, P: Floats) -> Floats:
     """Return e (B, n): moving class i from 0 to e raises the objective by 1/2.
 
     The rise is slope e + curvature e^2 / 2. The slope is the gradient less that of the classes that are not empty; the
-    curvature is a Schur complement, because the other classes minimize the objective on the simplex.
+    curvature is a Schur complement, because the other classes minimize the objective on the simplex. It is not known
+    better than to the rounding errors of its terms.
     """
     at = objective.derivatives(P, np.arange(len(P)))
     found = np.zeros_like(P)
@@ -265,7 +266,8 @@ def _rise(objective: LinearObjective, P: Floats) -> Floats:
         for i in np.flatnonzero(p <= AT_THE_EDGE):
             slope = max(float(g[i] - g[free].mean()), 0.0)
             c = np.append(H[free, i], 1.0)
-            curvature = max(float(H[i, i] - c @ np.linalg.lstsq(K, c, rcond=1e-12)[0]), 0.0)
+            least = np.finfo(float).eps * float(H[i, i])
+            curvature = max(float(H[i, i] - c @ np.linalg.lstsq(K, c, rcond=1e-12)[0]), least)
             found[b, i] = 1 / max(slope + float(np.sqrt(slope**2 + curvature)), TINY)
     return found
 

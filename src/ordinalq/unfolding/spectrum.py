@@ -143,8 +143,13 @@ class State(NamedTuple):
     def hessian(self, tau: Floats) -> Floats:
         """Return the expected information plus the Hessian of the penalty, (B, n, n)."""
         H = self.information() + tau[:, None, None] * (self.D.transpose(0, 2, 1) @ self.D)
-        H += RIDGE * np.eye(H.shape[1])
-        return np.asarray(H)
+        return np.asarray(H + _ridge(H))
+
+
+def _ridge(H: Floats) -> Floats:
+    """Return what is added to Hessians H (B, n, n): a small diagonal, above their rounding errors."""
+    least = H.shape[1] * np.finfo(float).eps * np.abs(H).max(axis=(1, 2))
+    return np.asarray(np.maximum(RIDGE, least)[:, None, None] * np.eye(H.shape[1]))
 
 
 class SpectrumUnfolder(Unfolder):
@@ -351,9 +356,10 @@ class SpectrumUnfolder(Unfolder):
         n = fit.T.shape[1]
         S = self.R * at.T[:, None, :]
         H = (S * observed[:, :, None]).transpose(0, 2, 1) @ S
-        H += fit.strengths[:, None, None] * (at.D.transpose(0, 2, 1) @ at.D) + RIDGE * np.eye(n)
-        H += (at.T * (pull @ self.R))[:, :, None] * np.eye(n)
-        safe = np.linalg.eigvalsh(H)[:, 0] > RIDGE / 2
+        H += fit.strengths[:, None, None] * (at.D.transpose(0, 2, 1) @ at.D)
+        ridge = _ridge(H)
+        H += ridge + (at.T * (pull @ self.R))[:, :, None] * np.eye(n)
+        safe = np.linalg.eigvalsh(H)[:, 0] > ridge[:, 0, 0] / 2
         H = np.where(safe[:, None, None], H, at.hessian(fit.strengths))
         changes = np.empty((len(fit), n, len(shifts)))
         for k, shift in enumerate(shifts):
