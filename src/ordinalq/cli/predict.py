@@ -401,7 +401,7 @@ def predict(
             help="Sort groups, largest first, by items, mean or the prevalence of a class. --sort=-mean: lowest first."
         ),
     ] = None,
-    top: Annotated[int | None, typer.Option(help="Number of groups to show. All others are one group.")] = None,
+    top: Annotated[int | None, typer.Option(help="Number of groups to show. All others are merged into one.")] = None,
     best: Annotated[int | None, typer.Option(help="Number of groups with the highest mean to show.")] = None,
     worst: Annotated[int | None, typer.Option(help="Number of groups with the lowest mean to show.")] = None,
     min_items: Annotated[

@@ -276,7 +276,7 @@ def _rise(objective: LinearObjective, P: Floats) -> Floats:
 
 
 def _rise_of_counts(data: Data, P: Floats) -> Floats:
-    """Return e (B, n): moving class i from 0 to e raises the deviance of the counts by one."""
+    """Return prevalences (B, n) that raise the deviance of the counts by one."""
     data = replace(data, Q=np.maximum(data.Q, 0.0))  # counts with a covariance may be negative
     return _rise(LinearObjective(Poisson(), NoPenalty(), data), P)
 
