@@ -61,7 +61,8 @@ def fit(
     table: Annotated[
         list[str],
         typer.Argument(
-            help="Labelled table: .csv, .tsv, .xlsx, .ods, .jsonl, .parquet, a folder, pattern or address. - is stdin."
+            help="Labelled table: .csv, .tsv, .xlsx, .ods, .jsonl, .parquet, a folder, a pattern or an "
+            "address. - is standard input."
         ),
     ],
     target: Annotated[str, typer.Option(help="Label column.")],

@@ -66,7 +66,7 @@ class Job:
     table: Annotated[
         str,
         typer.Argument(
-            help="Table of any size: a file, a folder, a pattern '*.parquet', https:// or s3://. - is stdin."
+            help="Table of any size: a file, a folder, a pattern '*.parquet', https:// or s3://. - is standard input."
         ),
     ]
     by: Annotated[
@@ -93,7 +93,7 @@ class Job:
         str,
         typer.Option(
             "--basis",
-            help="Basis of estimates with labels: labels (labels alone), model (also the model of groups) or auto.",
+            help="Basis of estimates with labels: labels (labels alone), model (labels and group model) or auto.",
         ),
     ] = "auto"
     drift: Annotated[
@@ -683,7 +683,7 @@ def compare(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Output plot: .png, .svg or .pdf.")] = None,
 ) -> None:
-    """Test which of two groups is higher, or all pairs of several groups."""
+    """Compare the mean classes of two groups, or of all pairs of several groups."""
     from ordinalq.cli import display
     from ordinalq.inference.options import check_level
     from ordinalq.inference.predict import drift_of, estimate_some

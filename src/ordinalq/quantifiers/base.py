@@ -693,9 +693,9 @@ class Quantifier(BaseEstimator, ABC):
     def diagnose(self, X: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
         """Check fit, precision and smoothing of the estimate of X as one sample.
 
-        Is the sample a mixture of the known classes at all (a chi-square test with p-value)? How precise can an
-        estimate be, and how many items would it take? Which classes can hardly be distinguished, and does the
-        regularizer do anything? ``print`` gives a short text, ``to_dict()`` the values, ``plot()`` a plot of M.
+        A chi-square test checks whether the sample is a mixture of the training classes. The diagnosis also contains
+        the precision, the number of items for a higher precision, classes that are hard to distinguish, and the effect
+        of the regularizer. ``print`` shows a short text, ``to_dict()`` returns the values, and ``plot()`` draws M.
 
         Parameters
         ----------
