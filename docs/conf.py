@@ -54,6 +54,7 @@ sphinx_gallery_conf = {
 }
 
 html_math_renderer = "mathml"
+smartquotes_action = "qe"  # not "D": it turns the dashes of options such as --by into one
 html_theme = "pydata_sphinx_theme"
 html_title = f"ordinalq {release}"
 html_static_path = ["_static"]

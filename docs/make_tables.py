@@ -54,14 +54,14 @@ def commands():
     subcommands = typer.main.get_command(app).commands
     users = {}
     for name, command in subcommands.items():
-        for parameter in command.params:
+        for parameter in _shown(command):
             users.setdefault(_row(parameter), []).append(name)
     parts = []
     for name, command in subcommands.items():
-        arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+        arguments = [parameter for parameter in _shown(command) if parameter.param_type_name == "argument"]
         usage = " ".join(["ordinalq", name, *(_usage(argument) for argument in arguments), "[OPTIONS]"])
-        own = [_row(parameter) for parameter in command.params if len(users[_row(parameter)]) == 1]
-        shared = [_flags(parameter) for parameter in command.params if len(users[_row(parameter)]) > 1]
+        own = [_row(parameter) for parameter in _shown(command) if len(users[_row(parameter)]) == 1]
+        shared = [_flags(parameter) for parameter in _shown(command) if len(users[_row(parameter)]) > 1]
         part = [f"## {name}", "", command.help.strip(), "", "```", usage, "```"]
         part += ["", *HEAD, *own] if own else []
         part += ["", f"Shared: {', '.join(f'`{flags}`' for flags in shared)}."] if shared else []
@@ -72,6 +72,11 @@ def commands():
 
 
 HEAD = ["| argument | effect |", "|---|---|"]
+
+
+def _shown(command):
+    """Return the arguments and options that the help shows."""
+    return [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
 
 
 def _flags(parameter):

@@ -32,7 +32,7 @@ def test_datasets_lists_every_entry_with_size_licence_and_place(capsys, tmp_path
     # A path has no blanks to be broken at.
     assert str(tmp_path / "fried.csv") in texts[2].replace(" ", "")
     assert "CC BY 4.0" in texts[4]
-    assert "to be fetched" in texts[4]
+    assert "not downloaded" in texts[4]
 
 
 def test_documentation_names_every_data_set():

@@ -80,7 +80,7 @@ def test_second_run_shows_progress_and_the_main_table_and_gives_the_same_tables(
     assert main(["reproduce", "small.toml", "--profile", "quick", "--settings", "paper", "--n-jobs", "1"]) == 0
     captured = capsys.readouterr()
     assert "o-PACC" in captured.out
-    assert "validation: 1 of 1 units were there" in captured.err
+    assert "validation: 1 of 1 units are already done" in captured.err
     assert tables_of(written) == before
 
 

@@ -67,6 +67,31 @@ def test_last_lines_of_predict_count_groups_that_do_not_fit_and_name_the_next_st
     assert (found.drop("strange") != "good").sum() <= 1
 
 
+def test_diagnosis_is_not_followed_by_a_good_fit_to_the_training_groups(reviews, tmp_path, capsys):
+    train = ["--target", "stars", "--text", "review", "--by", "product", "--method", "GroupBLP"]
+    run("fit", reviews / "train.csv", *train, "--out", tmp_path / "groups.oq")
+    new = pd.read_csv(reviews / "new.csv").assign(review="xyzzy plugh")
+    path = written(new, tmp_path / "new.csv")
+    predict = ["predict", tmp_path / "groups.oq", path, "--by", "product"]
+    capsys.readouterr()
+    run(*predict)
+    assert "look like the training groups" in capsys.readouterr().out
+    run(*predict, "--diagnose")
+    out = capsys.readouterr().out
+    assert "bad fit in 5 of 5 groups with enough items" in out
+    assert "look like the training groups" not in out
+
+
+def test_level_of_intervals_is_printed(reviews, capsys):
+    predict = ["predict", reviews / "stars.oq", reviews / "new.csv"]
+    run(*predict, "--by", "product")
+    assert "intervals\n" not in capsys.readouterr().out.replace("for intervals\n", "")
+    run(*predict, "--by", "product", "--interval", "0.9")
+    assert "\n90% intervals\n" in capsys.readouterr().out
+    run(*predict, "--by", "date:quarter")
+    assert "\n95% intervals for the population of each group, not only for these rows\n" in capsys.readouterr().out
+
+
 def test_predict_names_the_next_step(reviews, tmp_path, capsys):
     new = written(pd.read_csv(reviews / "new.csv"), tmp_path / "new table.csv")
     predict = ["predict", reviews / "stars.oq", new]

@@ -165,7 +165,7 @@ def test_too_few_training_items_are_not_blamed_on_the_sample():
     _, S, y = training(100)
     found = judged(oq.PACC().fit_scores(S, y), sample(2, 5000)[1])
     assert found.precision.n_needed is None
-    assert "more training items" in str(found)
+    assert "More training items" in str(found)
 
 
 def test_similar_classes_are_named():

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import typer
 from numpy.testing import assert_allclose, assert_array_equal
 from seeds import generator
 from sklearn.linear_model import LogisticRegression
@@ -14,6 +15,7 @@ from test_group_training import N_CLASSES, make
 
 import ordinalq as oq
 from ordinalq.cli import main
+from ordinalq.cli.main import app
 from ordinalq.inference.label_plan import spread_labels
 from ordinalq.inference.model import learned_groups
 from ordinalq.io.table import open_table
@@ -165,6 +167,23 @@ def tables(tmp_path_factory):
 
 def run(*words):
     assert main([str(word) for word in words]) == 0
+
+
+def test_help_of_plan_leaves_out_options_that_it_rejects():
+    commands = typer.main.get_command(app).commands
+    hidden = {one.opts[0] for one in commands["plan"].params if getattr(one, "hidden", False)}
+    assert hidden == {"--tidy-groups", "--label-inclusion", "--drift", "--weight", "--weight-type"}
+    assert not any(getattr(one, "hidden", False) for one in commands["predict"].params)
+
+
+def test_plan_states_that_no_labels_are_needed(tables, tmp_path, capsys):
+    plan = ["plan", tables / "GroupBLP.oq", tables / "new.csv", "--by", "shop", "--width", 3]
+    run(*plan, "--out", tmp_path / "rows.csv")
+    out = " ".join(capsys.readouterr().out.split())
+    assert "All 95% intervals of the mean class are already at most 3 wide. No labels are needed." in out
+    assert "rows.csv, without rows. Pass a smaller --width, or --rows." in out
+    assert "next:" not in out
+    assert len(pd.read_csv(tmp_path / "rows.csv")) == 0
 
 
 def test_inclusion_probabilities_in_a_column_of_a_table(tables, tmp_path, capsys):
@@ -339,7 +358,8 @@ def test_wrong_labels_in_a_table_are_named(tables, tmp_path, capsys):
     assert "--basis must be one of" in refused(capsys, *predict, "--labels", "known", "--basis", "both")
     plan = ["plan", model, tmp_path / "new.csv", "--by", "shop"]
     assert "--width must be" in refused(capsys, *plan, "--width", "0")
-    assert "plan does not support --drift." in refused(capsys, *plan, "--drift", "0.3")
+    for option, value in (("--drift", "0.3"), ("--weight", "a"), ("--label-inclusion", "a")):
+        assert f"plan does not support {option}." in refused(capsys, *plan, option, value)
     assert "--quantity must be 'mean' or one of the classes" in refused(capsys, *plan, "--quantity", "9")
     assert "needs a table in a file" in refused(
         capsys, "plan", model, "-", "--format", "csv", "--out", tmp_path / "rows.csv"

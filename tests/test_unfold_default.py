@@ -15,6 +15,9 @@ from scipy.stats import norm
 from seeds import generator
 
 import ordinalq as oq
+from ordinalq.losses import LeastSquares
+from ordinalq.regularizers import Tikhonov
+from ordinalq.representations import HardVotes
 from ordinalq.unfolding import Correlated, Luminosity, ShiftedModel, SimulatedEvents, SmoothSpectrum, Uncertainty
 from ordinalq.unfolding.curvature import Curvature, chains_of
 from ordinalq.unfolding.spectrum import bias_covariance
@@ -623,6 +626,17 @@ def test_bins_that_hardly_any_count_determines_do_not_have_tiny_errors():
     assert (lonely.error > 0.3).all()  # half an event more in an empty bin raises the deviance by one
     subtracted = oq.unfold([10.0, -2, 5, 1], band(4), covariance=20 * np.eye(4))
     assert (subtracted.error > 3).all()
+
+
+def test_bins_estimated_to_be_empty_have_errors_of_some_events():
+    """Errors follow from the deviance of the counts for every loss."""
+    M, g = band(8, 0.8), np.array([4524, 3303, 1171, 443, 175, 60, 23, 6])
+    svd = oq.ComposedQuantifier(HardVotes(), LeastSquares("poisson"), Tikhonov(0.01))
+    for method in (oq.OACC(tau=1e-3), svd):
+        found = oq.unfold(g, M, method=method)
+        assert found.counts[-1] < 1e-6
+        assert 1 < found.statistical_error[-1] < 20
+        assert f"{type(method).__name__}, tau 0.0" in str(found)
 
 
 def test_a_strength_beyond_all_bounds_leaves_a_power_law():

@@ -112,7 +112,7 @@ def usable_weights(estimator: Any, sample_weight: Any, n_items: int) -> Floats |
     if has_fit_parameter(last, "sample_weight"):
         return weights
     warnings.warn(
-        f"Weights are not used to fit the classifier ({type(last).__name__}), only in what is learned from its scores.",
+        f"Weights are not used to fit the classifier ({type(last).__name__}), only to estimate from its scores.",
         stacklevel=4,
     )
     return None

@@ -82,14 +82,24 @@ def prevalences(estimates: "Estimates") -> None:
             _print({**groups, **part}, **how)
     else:
         _print({**groups, **items, **classes, **last}, **how)
-    if estimates.provenance is not None and estimates.provenance.estimand == "population":
-        print_lines("estimates of the population of each group, not only of these rows")
+    _print_level(estimates)
     if legend:
         sentences(f"classes: {legend}")
     if not sign:
         print_lines("class prevalences in percent")
     if estimates.keys is not None and (shown.n_items == 1).any():
         print_lines(f"{SINGLE.strip()} a single item: its estimate is very uncertain")
+
+
+def _print_level(estimates: "Estimates") -> None:
+    """Print the level of the intervals, and their estimand if it is the population."""
+    provenance = estimates.provenance
+    population = provenance is not None and provenance.estimand == "population"
+    if provenance is not None and provenance.level is not None and estimates.bounds is not None:
+        whose = " for the population of each group, not only for these rows" if population else ""
+        print_lines(f"{percent(provenance.level)} intervals{whose}")
+    elif population:
+        print_lines("estimates of the population of each group, not only of these rows")
 
 
 def _print(columns: Mapping[str, Sequence[str]], **how: Any) -> None:
@@ -351,10 +361,10 @@ def _marks(estimates: "Estimates") -> list[str]:
     return marks
 
 
-def fit(estimates: "Estimates", *, has_groups: bool) -> bool:
+def fit(estimates: "Estimates", *, has_groups: bool, only_misfits: bool = False) -> bool:
     """Print the number of samples with a bad fit, and advice.
 
-    Return whether there are any.
+    Return whether there are any. With `only_misfits`, nothing is printed if there are none.
     """
     tested = 0 if estimates.fit is None else int((estimates.fit != "too few items").sum())
     if estimates.fit is None or not tested:
@@ -367,6 +377,8 @@ def fit(estimates: "Estimates", *, has_groups: bool) -> bool:
     else:
         who = f"{marked:,} of {groups}" if marked else f"{'all ' * (tested > 1)}{groups}"
     single = len(estimates) == 1 or (marked or tested) == 1
+    if not marked and only_misfits:
+        return False
     if not marked:
         caveat = "" if has_groups or estimates.basis is not None else " (no proof: see fit --by)"
         sentences(f"fit: {who} look{'s' * single} like {like}{caveat}")

@@ -61,13 +61,15 @@ def fit(
     table: Annotated[
         list[str],
         typer.Argument(
-            help="Labelled table: .csv, .tsv, .xlsx, .ods, .jsonl, .parquet, a folder, pattern or address. - is stdin."
+            help="Labelled table: .csv, .tsv, .xlsx, .ods, .jsonl, .parquet, a folder, a pattern or an "
+            "address. - is standard input."
         ),
     ],
     target: Annotated[str, typer.Option(help="Label column.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write, such as model.oq.")],
     by: Annotated[
-        str | None, typer.Option(help="Columns of groups, as in predict. The model learns how groups differ.")
+        str | None,
+        typer.Option(help="Columns of groups, as in predict. The model learns the differences between groups."),
     ] = None,
     tidy_groups: TidyOption = False,
     method: Annotated[
@@ -94,7 +96,8 @@ def fit(
     set: Annotated[list[str] | None, typer.Option("--set", help="Parameter of the method, key=value.")] = None,  # noqa: A002
     skip_unlabelled: SkipOption = False,
     max_items: Annotated[
-        int | None, typer.Option(help="Maximum number of rows to fit on: the same part of each group or class.")
+        int | None,
+        typer.Option(help="Maximum number of rows to fit on, in the same proportion from each group or class."),
     ] = None,
     weight: WeightOption = None,
     weight_type: WeightTypeOption = "survey",

@@ -21,7 +21,7 @@ def datasets(
         find_local(())  # raises if ORDINALQ_DATA is not a folder
     if data is not None and not data.is_dir():
         raise FileNotFoundError(f"{data}: folder not found.")
-    headers = ("name", "items", "features", "classes", "what, licence, where")
+    headers = ("name", "items", "features", "classes", "details")
     rows: list[tuple[str, ...]] = []
     for entry in CATALOG:
         numbers = (entry.n_items, entry.n_features, entry.n_classes)

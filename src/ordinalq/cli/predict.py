@@ -1,5 +1,6 @@
 """Subcommands that use a model: predict, compare, plan and app."""
 
+import copy
 import hashlib
 import inspect
 import logging
@@ -7,10 +8,10 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
 
@@ -65,7 +66,7 @@ class Job:
     table: Annotated[
         str,
         typer.Argument(
-            help="Table of any size: a file, a folder, a pattern '*.parquet', https:// or s3://. - is stdin."
+            help="Table of any size: a file, a folder, a pattern '*.parquet', https:// or s3://. - is standard input."
         ),
     ]
     by: Annotated[
@@ -92,7 +93,7 @@ class Job:
         str,
         typer.Option(
             "--basis",
-            help="Basis of estimates with labels: labels (labels alone), model (also the model of groups) or auto.",
+            help="Basis of estimates with labels: labels (labels alone), model (labels and group model) or auto.",
         ),
     ] = "auto"
     drift: Annotated[
@@ -262,9 +263,12 @@ def columns_of(by: str | None, file: "Table") -> list[str] | None:
     return [by] if "," not in by or by in file.columns() else split_names(by)
 
 
-def job_command(verb: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments and options of a :class:`Job` to a subcommand."""
-    shared = [*inspect.signature(Job).parameters.values()]
+def job_command(verb: Callable[..., None], *, unsupported: Sequence[str] = ()) -> Callable[..., None]:
+    """Add the arguments and options of a :class:`Job` to a subcommand.
+
+    Its help leaves out options that are unsupported. The subcommand itself rejects them.
+    """
+    shared = [_hidden(one) if one.name in unsupported else one for one in inspect.signature(Job).parameters.values()]
     own = [*inspect.signature(verb).parameters.values()][1:]
 
     def run(**given: Any) -> None:
@@ -282,6 +286,14 @@ def job_command(verb: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {one.name: one.annotation for one in named}
     run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
     return run
+
+
+def _hidden(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return the parameter of an option that the help leaves out."""
+    kind, option = get_args(parameter.annotation)
+    option = copy.copy(option)
+    option.hidden = True
+    return parameter.replace(annotation=Annotated[kind, option])
 
 
 # Tables that are read on an engine.
@@ -389,7 +401,7 @@ def predict(
             help="Sort groups, largest first, by items, mean or the prevalence of a class. --sort=-mean: lowest first."
         ),
     ] = None,
-    top: Annotated[int | None, typer.Option(help="Number of groups to show. All others are one group.")] = None,
+    top: Annotated[int | None, typer.Option(help="Number of groups to show. All others are merged into one.")] = None,
     best: Annotated[int | None, typer.Option(help="Number of groups with the highest mean to show.")] = None,
     worst: Annotated[int | None, typer.Option(help="Number of groups with the lowest mean to show.")] = None,
     min_items: Annotated[
@@ -484,7 +496,8 @@ def _print_estimates(
         _print_diagnoses(found, job.by)
     for path in outputs:
         print_lines(f"written: {path}")
-    has_misfits = display.fit(estimates, has_groups=job.has_groups)
+    # The diagnosis has a stricter test, so a good fit is not printed below it.
+    has_misfits = display.fit(estimates, has_groups=job.has_groups, only_misfits=found is not None)
     _print_hints(job, estimates)
     if estimates.bounds is None and not has_misfits:
         display.next_step("add --interval 0.95 for intervals")
@@ -670,7 +683,7 @@ def compare(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Output plot: .png, .svg or .pdf.")] = None,
 ) -> None:
-    """Test which of two groups is higher, or all pairs of several groups."""
+    """Compare the mean classes of two groups, or of all pairs of several groups."""
     from ordinalq.cli import display
     from ordinalq.inference.options import check_level
     from ordinalq.inference.predict import drift_of, estimate_some
@@ -735,8 +748,12 @@ def _is_table(name: str) -> bool:
 # Subcommand plan.
 
 
+# Options of a job that plan rejects.
+NOT_OF_PLAN = ("tidy_groups", "label_inclusion", "drift", "weight", "weight_type")
+
+
 @app.command()
-@job_command
+@partial(job_command, unsupported=NOT_OF_PLAN)
 def plan(
     job: Job,
     more: MoreArgument = None,
@@ -799,9 +816,11 @@ def plan(
     # Labels of all groups are an alternative only if they are fewer.
     if found.spread is not None and found.spread.n_labels < found.needed.total and found.spread.width <= width:
         display.sentences(f"Or, for all groups together: {found.spread}")
-    if out is not None:
+    if out is not None and found.needed.total:
         print_lines(f"written: {out}, {counted(found.needed.total, 'row')}, drawn at random within each group")
         _print_next_step(job, out, drawn)
+    elif out is not None:
+        print_lines(f"written: {out}, without rows. Pass a smaller --width, or --rows.")
     elif found.needed.total:
         display.next_step("add --out to_label.csv to draw these rows")
 
@@ -918,9 +937,13 @@ def _print_needed(needed: "LabelsNeeded") -> None:
     ]
     table(headers, rows, left=len(groups), total=len(needed.labels), hint="; --json has all")
     what = _quantity_name(needed)
+    intervals = f"{percent(needed.level)} intervals of the {what}"
     some = int((needed.labels > 0).sum())
-    cost = f"{needed.total:,} labels in {some:,} group{'s' * (some != 1)}"
-    sentences(f"{percent(needed.level)} intervals of the {what}, at most {needed.asked:g} wide: {cost}")
+    if some:
+        cost = f"{needed.total:,} labels in {some:,} group{'s' * (some != 1)}"
+        sentences(f"{intervals}, at most {needed.asked:g} wide: {cost}")
+    elif not (needed.width > needed.asked).any():
+        sentences(f"All {intervals} are already at most {needed.asked:g} wide. No labels are needed.")
     if (needed.width > needed.asked).any():
         print_lines("! not reached even if all items are labelled. Use --estimand sample or a larger width.")
     if (needed.basis == "labels").any():

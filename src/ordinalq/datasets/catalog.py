@@ -31,7 +31,7 @@ class Entry:
     def where(self, data: str | Path | None = None) -> str:
         """Return the location of the data.
 
-        It is "built in", the path of a local copy, or "to be fetched".
+        It is "built in", the path of a local copy, or "not downloaded".
         """
         if not self.files:
             return "built in"
@@ -39,7 +39,7 @@ class Entry:
             found = find_local(self.files, data)
         except FileNotFoundError:
             found = None
-        return str(found) if found else "to be fetched"
+        return str(found) if found else "not downloaded"
 
 
 def _load_fried(data: str | Path | None, settings: str, random_state: int) -> Dataset:

@@ -138,7 +138,7 @@ class Comparison:
         if side == "crossing" or (p < LIKELY and not self.clear[k]):
             cuts = self._where(k, a)
         else:
-            sure = "" if self.clear[k] else ", though not beyond doubt"
+            sure = "" if self.clear[k] else ", but this is not significant"
             cuts = f"{a} has {'more' if side == 'higher' else 'less'} in the upper classes at every cut{sure}"
         order = f"{'higher' if d >= 0 else 'lower'} with a probability {chance}"
         return f"The {self.mean_name} of {a} is {where} ({interval}) and {order}; {cuts}."

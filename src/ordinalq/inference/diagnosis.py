@@ -180,12 +180,12 @@ def _fit(diagnosis: Diagnosis) -> str:
     p = "p < 1e-9" if fit.p_value < 1e-9 else f"p = {fit.p_value:.2g}"
     test = f"chi-square {fit.chi2:.1f} for {fit.degrees_of_freedom} degrees of freedom, {p}"
     if fit.is_good:
-        return f"Fit: good. The sample looks like a mixture of the known classes ({test})."
+        return f"Fit: good. The sample looks like a mixture of the training classes ({test})."
     if fit.is_plausible:
-        return f"Fit: acceptable. The sample differs from a mixture of the known classes, but slightly ({test})."
+        return f"Fit: acceptable. The sample differs slightly from a mixture of the training classes ({test})."
     return (
-        f"Fit: bad. No mixture of the known classes looks like this sample ({test}): the items themselves have "
-        "changed, not only the shares of the classes. Do not trust the estimate."
+        f"Fit: bad. The sample is not a mixture of the training classes ({test}). The features within classes have "
+        "changed, not only the prevalences. Do not trust the estimate."
     )
 
 
@@ -200,9 +200,9 @@ def _precision(diagnosis: Diagnosis) -> list[str]:
     if half[worst] <= WANTED:
         verdict = "The sample is large enough."
     elif precision.n_needed is None:
-        verdict = f"No sample is large enough for +-{WANTED} everywhere: more training items are needed."
+        verdict = f"No sample is large enough for +-{WANTED} for every class. More training items are needed."
     else:
-        verdict = f"About {precision.n_needed:,} items are needed for +-{WANTED} everywhere."
+        verdict = f"About {precision.n_needed:,} items are needed for +-{WANTED} for every class."
     pairs = precision.confusable
     if not pairs:
         return [f"{text} {verdict}", "Classes: all can be distinguished."]
@@ -210,8 +210,8 @@ def _precision(diagnosis: Diagnosis) -> list[str]:
     named = [f"{classes[i]} and {classes[j]} ({percent(parts[i, j], 0)})" for i, j in pairs[:NAMED]]
     more = f" and {len(pairs) - NAMED} more pairs" if len(pairs) > NAMED else ""
     line = (
-        f"Classes: these pairs are hard to distinguish: {', '.join(named)}{more}. In brackets: the percentage of the "
-        "sample that could move from one to the other unnoticed."
+        f"Classes: these pairs are hard to distinguish: {', '.join(named)}{more}. In parentheses: the percentage of "
+        "the sample that could move from one class to the other unnoticed."
     )
     return [f"{text} {verdict}", line]
 

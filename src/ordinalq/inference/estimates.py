@@ -36,47 +36,47 @@ class Estimates:
     classes : ndarray (n,)
         Classes in ascending order.
     prevalences : ndarray (B, n)
-        Estimated share of each class.
+        Estimated class prevalences of each sample.
     n_items : ndarray (B,)
-        Items of each sample.
+        Number of items of each sample.
     keys : Keys, default=None
-        The groups that the samples stand for.
+        Groups of the samples.
     bounds : Bounds, default=None
-        Intervals, where a level was given.
+        Bounds of the intervals, if a level was given.
     covariance : ndarray (B, n, n), default=None
         Covariance of the error of each estimate.
     shared : ndarray (B, n, k), default=None
         Low-rank factor of the error that samples have in common, because they share M or an offset from the training
-        groups: shared[a] @ shared[b].T is the covariance between the errors of two different samples a and b.
+        groups. The covariance between the errors of two different samples a and b is ``shared[a] @ shared[b].T``.
     own : ndarray (B, n, n), default=None
-        Covariance of the part of each error that no other sample shares.
+        Covariance of the remaining part of each error, which samples do not have in common.
     fit : ndarray (B,) of str, default=None
-        How well each sample fits the training items.
+        Result of the fit test of each sample.
     n_labelled : ndarray (B,), default=None
-        Labelled items of each sample, where labels were given.
+        Number of labelled items of each sample, if labels were given.
     basis : ndarray (B,) of str, default=None
-        With labels, the basis of the estimate and its interval: "labels" (their random draw alone, valid even if the
-        model is wrong) or "model" (the method, and what it makes of labels).
+        Basis of the estimate and its interval, if labels were given: "labels" (the labels alone, valid even if the
+        model is wrong) or "model" (the method, which also uses the labels).
     n_effective : ndarray (B,), default=None
-        How many items of equal weight those of each sample are worth, if they have weights.
+        Effective sample size of each sample, if items have weights.
     polars : bool, default=False
         Whether :meth:`frame` returns a polars frame.
     class_values : ndarray (n,), default=None
         Value of each class, if given to `fit`; see :attr:`scale`.
     origin : Provenance, default=None
-        Where the estimates come from, labels left out; see :attr:`provenance`.
+        Source of the estimates without the labels, see :attr:`provenance`.
     region_centre, region_covariance : ndarray (B, n), (B, n, n), default=None
-        Joint regions that do not follow from covariance and bounds, see :meth:`region`; NaN if they do.
+        Joint regions that do not follow from covariance and bounds, else NaN. See :meth:`region`.
     linear, sampling, response : ndarray (B, n), (B, n, n), (B, n), default=None
-        For parts of groups, such as the months of a product: the values by which parts of the same group are compared,
-        see :class:`ordinalq.inference.nested.Parts`. NaN if the part is estimated by itself, because of labels.
+        Values for comparing parts of the same group, such as the months of a product. See
+        :class:`ordinalq.inference.nested.Parts`. NaN if a part is estimated separately because of labels.
     group_columns : tuple of str, default=()
         Columns of the groups that the model was trained with.
     drift : Drift, default=None
         Common offset of all groups from the training groups. Estimates then depend on the other groups of the table.
         Pass it to later calls to use the same offset.
     has_earlier_drift : bool, default=False
-        Whether `drift` was found from an earlier table and passed to the call.
+        Whether `drift` was estimated from an earlier table and passed to the call.
     moved : ndarray (B, n), default=None
         Difference between each estimate and that without the offset.
     """
@@ -116,7 +116,7 @@ class Estimates:
 
     @property
     def cumulative(self) -> Floats:
-        """Share of each class and all below, (B, n)."""
+        """Prevalence of each class and all lower classes, (B, n)."""
         return np.cumsum(self.prevalences, axis=1)
 
     @property
@@ -136,12 +136,12 @@ class Estimates:
 
     @property
     def lower(self) -> Floats:
-        """Lower bound of each share, (B, n)."""
+        """Lower bound of each prevalence, (B, n)."""
         return self._known_bounds().lower
 
     @property
     def upper(self) -> Floats:
-        """Upper bound of each share, (B, n)."""
+        """Upper bound of each prevalence, (B, n)."""
         return self._known_bounds().upper
 
     @property

@@ -101,7 +101,7 @@ def provenance_of(
         groups = assumed_groups(trained, keys, learned_parts=model is not None and model.of_parts is not None)
         stored = getattr(of_groups, "training_hashes_", None)
         if stored is not None and keys is not None and set(trained) <= set(keys.names):
-            groups += "; groups that have labelled training rows are estimated with them"
+            groups += "; groups with labelled training rows also use these rows"
     elif effect is not None:
         groups = f"differ by a stated group effect of {effect:g}"
     else:

@@ -87,7 +87,7 @@ class MethodComparison:
         rows = self.rows()
         first, *others = [row["method"] for row in rows if row["as_good"]]
         worse = len(rows) - 1 - len(others)
-        tied = f"; {join_names(others)} cannot be told from it" if others else ""
+        tied = f", but not significantly smaller than {join_names(others)}" if others else ""
         rest = f"; the other{' is' if worse == 1 else f' {worse} are'} worse" if worse and others else ""
         alone = ", and the others are worse" if worse and not others else ""
         test = f"(Wilcoxon's signed-rank test on {self.samples}, level {LEVEL}, not adjusted)"
@@ -120,36 +120,36 @@ def compare_methods(
 ) -> MethodComparison:
     """Compare methods on labelled items.
 
-    The classifier is fitted once, and all methods use its held-out scores. The items are halved; groups stay together.
-    Each method learns from the scores of one half and estimates samples of the other, and the reverse. All errors are
-    larger than those of models that learn from all items.
+    The classifier is fitted once, and all methods use its held-out scores. The items are split into halves, with groups
+    kept together. Each method is fitted on the scores of one half and estimates samples of the other half, and vice
+    versa. All errors are larger than those of models fitted on all items.
 
     Parameters
     ----------
     methods : dict of str to Quantifier, or list of str
-        Unfitted methods without a classifier, by any names; or names in the catalog. Methods that cannot
+        Unfitted methods without a classifier, under any names, or a list of names from the catalog. Methods that cannot
         be fitted on scores (OQT, ARC, AutoQuantifier) are fitted on the items of each half.
     X : array-like, frame or sparse array (N, ...)
         Labelled items, of any kind that the classifier accepts.
     y : array-like (N,)
-        Their labels.
+        Labels of the items.
     classifier : classifier, default=None
-        Gives the scores; None stands for ``CrossFitted()``.
+        Classifier that computes the scores. None means ``CrossFitted()``.
     classes : array-like (n,), default=None
-        All labels in ascending order; needed for strings.
+        All labels in ascending order. Required for strings.
     groups : array-like (N,), default=None
-        The group of each item; then the samples are the groups, and methods learn how groups differ.
+        Group of each item. With groups, the samples are the groups, and methods learn the differences between them.
     protocol : Protocol, default=None
-        Draws the samples of each half; None stands for ``APP(250, 100, small_pool="repeat")``.
+        Protocol that draws the samples of each half. None means ``APP(250, 100, small_pool="repeat")``.
     measure : str or callable, default="nmd"
         Error of an estimate, see :func:`ordinalq.metrics.errors`.
     random_state : int, default=0
-        Seed of the halves and of the default protocol.
+        Random seed of the halves and of the default protocol.
 
     Returns
     -------
     MethodComparison
-        ``print`` gives a table with paired tests, ``frame()`` the same as a frame.
+        Errors with paired tests. ``print`` shows them as a table, and ``frame()`` returns a frame.
 
     Examples
     --------

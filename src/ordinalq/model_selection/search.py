@@ -269,31 +269,32 @@ REMEMBERED = ("n_features_in_", "feature_names_in_")
 class SampleSearch(BaseEstimator):
     """Search a grid of parameters for the smallest mean error over samples.
 
-    The samples are validation samples. Every classifier configuration is fitted once; its out-of-sample scores of the
-    training items and its scores of the pool serve all quantifier configurations. Every protocol and measure has its
-    own best configuration.
+    The samples are validation samples. Every classifier configuration is fitted once. All quantifier configurations use
+    its out-of-sample scores of the training items and its scores of the pool. The best configuration is selected for
+    each protocol and measure.
 
-    After `fit` with one protocol and one measure the search acts like the best quantifier, ``best_estimator_``:
-    it predicts, estimates groups and intervals, diagnoses, and can be saved.
+    After `fit` with one protocol and one measure, the search has the methods of the best quantifier,
+    ``best_estimator_``: it predicts, estimates groups and intervals, diagnoses, and can be saved.
 
     Parameters
     ----------
     quantifier : Quantifier or dict of str to Quantifier
-        Quantifier whose parameters are set, or several methods by name. Methods with equal classifiers share their
-        fits.
+        Quantifier whose parameters are set, or several methods by name. Equal classifiers of several methods are fitted
+        once.
     grid : dict of lists, or list of such dicts
-        Values of each parameter, nested ones as ``classifier__max_depth`` or ``regularizer__tau``. The configurations
-        come in the order of the dicts; within a dict the last parameter varies fastest. An empty dict means the
-        quantifier as it is. With several methods, a dict of the name of each method to its grid; methods that it does
-        not have are tried as they are. The name of the method is the parameter ``method`` of a configuration.
+        Values of each parameter. Nested parameters are named like ``classifier__max_depth`` or ``regularizer__tau``.
+        The configurations are in the order of the dicts. Within a dict, the last parameter varies fastest. An empty
+        dict leaves the quantifier unchanged. With several methods, pass a dict that maps the name of a method to its
+        grid. Methods without a grid are tried unchanged. The name of the method is the parameter ``method`` of a
+        configuration.
     samples : Samples or dict of names to Samples
-        Samples of the pool, with prevalences; a dict has one entry per protocol.
+        Samples of the pool, with prevalences. A dict has one entry per protocol.
     measure : str, callable or list of them, default="nmd"
         Error measures, see :func:`ordinalq.metrics.errors`.
     n_jobs : int, default=None
         Number of classifier configurations that are fitted at the same time.
     refit : bool, default=True
-        Keep the best quantifiers, for `best_quantifier` and `predict`.
+        Whether to keep the best quantifiers, for `best_quantifier` and `predict`.
 
     Attributes
     ----------
@@ -306,7 +307,7 @@ class SampleSearch(BaseEstimator):
     classes_ : ndarray (n,)
         Classes in ascending order.
     best_params_, best_estimator_ : dict, Quantifier
-        Only with one protocol and one measure, see :meth:`best` and :meth:`best_quantifier`.
+        Only for one protocol and one measure, see :meth:`best` and :meth:`best_quantifier`.
 
     Examples
     --------
@@ -357,11 +358,11 @@ class SampleSearch(BaseEstimator):
         y : array-like (N,)
             Their labels, see :meth:`ordinalq.CC.fit`.
         X_pool : array-like, frame or sparse array (N', ...)
-            The items that the samples consist of.
+            Items of the samples.
         classes : array-like (n,), default=None
-            All labels in ascending order; needed for strings.
+            All labels in ascending order. Required for strings.
         groups : array-like (N,), default=None
-            The group of each training item, see :meth:`ordinalq.CC.fit`.
+            Group of each training item, see :meth:`ordinalq.CC.fit`.
 
         Returns
         -------

@@ -42,23 +42,23 @@ def trend(
     Parameters
     ----------
     estimate : Estimates, or array-like (T, n)
-        Shares of the classes in each group. Of estimates by several columns, the last is the time, and each group of
-        the others is a separate line; the first five are drawn, without their prevalences.
+        Class prevalences of each group. In estimates by several columns, the last column is the time, and each group of
+        the other columns is a separate line. Only the first five lines are drawn, without prevalences.
     classes : sequence (n,), default=None
-        Names in ascending order; None stands for those of the estimates, or 1..n.
+        Class names in ascending order. None means those of the estimates, or 1..n.
     names : sequence (T,), default=None
-        Names of the groups; None stands for the keys of the estimates, or 1..T.
+        Names of the groups. None means the keys of the estimates, or 1..T.
     mean_lower, mean_upper : array-like (T,), default=None
-        Ends of the intervals of the mean class; None stands for those of the estimates, if they have any.
+        Bounds of the intervals of the mean class. None means those of the estimates, if they have any.
     figure : Figure or SubFigure, default=None
-        Where to draw; None stands for a new figure.
+        Figure to draw into. None creates a new figure.
     xlabel : str, default=""
-        What the classes are.
+        Label of the classes.
 
     Returns
     -------
     ndarray of Axes
-        That of the mean class, and that of the shares if there is one series; ``axes[0].figure`` is the figure.
+        Axes of the mean class, and of the prevalences if there is one series. ``axes[0].figure`` is the figure.
 
     Examples
     --------
@@ -217,11 +217,11 @@ def comparison(found: "Comparison", ax: "Axes | None" = None, max_pairs: int = 3
     found : Comparison
         As :meth:`ordinalq.Estimates.compare` gives it.
     ax : Axes, default=None
-        None stands for a new figure.
+        Axes to draw into. None creates a new figure.
     max_pairs : int, default=30
         At most this many are drawn; a note gives the total number.
     xlabel : str, default=""
-        What the classes are.
+        Label of the classes.
     """
     check_integer("max_pairs", max_pairs, minimum=1)
     return _cuts(found, ax, xlabel) if len(found) == 1 else _pairs(found, ax, max_pairs)

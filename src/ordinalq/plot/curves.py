@@ -41,15 +41,15 @@ def tau_path(
     taus : array-like (k,)
         Strengths >= 0, in any order.
     errors : array-like (k,)
-        Error of each.
+        Error for each strength.
     standard_errors : array-like (k,), default=None
-        Standard errors of these, drawn as bars.
+        Standard errors of the errors, drawn as bars.
     chosen : float, default=None
-        One of the taus, to be marked.
+        The strength to mark, one of `taus`.
     label : str, default=None
-        For the legend, where several paths are drawn into the same axes.
+        Legend entry, if several paths are drawn into the same axes.
     ax : Axes, default=None
-        None stands for a new figure.
+        Axes to draw into. None creates a new figure.
 
     Examples
     --------
@@ -148,8 +148,8 @@ def error_by_shift(
 ) -> "Axes":
     """Draw mean errors against the distance from the training distribution.
 
-    Samples are sorted by their distance, measured as the error is, and cut into bins with equal numbers of samples.
-    Bands are two standard errors wide on each side.
+    Samples are sorted by their distance, in the same measure as the error, and divided into bins with equal numbers of
+    samples. Bands extend two standard errors to each side.
 
     Parameters
     ----------
@@ -162,9 +162,9 @@ def error_by_shift(
     measure : str, default="nmd"
         Error measure, see :func:`ordinalq.metrics.errors`.
     n_bins : int, default=10
-        Number of bins at most; each has at least five samples.
+        Maximum number of bins. Each has at least five samples.
     ax : Axes, default=None
-        None stands for a new figure.
+        Axes to draw into. None creates a new figure.
 
     Examples
     --------
@@ -212,9 +212,9 @@ def bias(
     truth : array-like (B, n)
         True prevalences of the samples.
     classes : sequence (n,), default=None
-        Names in ascending order; None stands for 1..n.
+        Class names in ascending order. None means 1..n.
     ax : Axes, default=None
-        None stands for a new figure.
+        Axes to draw into. None creates a new figure.
 
     Examples
     --------
@@ -271,11 +271,11 @@ def response_matrix(
     M : array-like (d, n)
         Mean representation of each class, or response matrix.
     classes : sequence (n,), default=None
-        Names in ascending order; None stands for 1..n.
+        Class names in ascending order. None means 1..n.
     bins : sequence (d,), default=None
-        Names of the rows; None stands for `classes` where d = n, else for 1..d.
+        Names of the rows. None means `classes` if d = n, else 1..d.
     ax : Axes, default=None
-        None stands for a new figure.
+        Axes to draw into. None creates a new figure.
 
     Returns
     -------

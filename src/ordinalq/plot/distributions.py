@@ -263,20 +263,21 @@ def distribution(
 
     Intervals and true values are drawn if given.
 
-    Numbers stand above the bars if there are at most 12; the title has the mean class of estimates with its interval.
+    Numbers are shown above the bars if there are at most 12 classes. For estimates, the title contains the mean class
+    with its interval.
 
     Parameters
     ----------
     p : Estimates of one sample, or array-like (n,)
-        Shares of the classes, or numbers of items.
+        Class prevalences, or numbers of items.
     classes : sequence (n,), default=None
-        Names in ascending order; None stands for those of the estimates, or 1..n.
+        Class names in ascending order. None means those of the estimates, or 1..n.
     lower, upper : array-like (n,) or (1, n), default=None
-        Ends of the intervals; None stands for those of the estimates, if they have any.
+        Bounds of the intervals. None means those of the estimates, if they have intervals.
     truth : array-like (n,), default=None
         True values.
     ax : Axes, default=None
-        None stands for a new figure.
+        Axes to draw into. None creates a new figure.
     level : float, default=None
         Level of the intervals, such as 0.95, for the legend.
     xlabel : str, default=""
@@ -355,21 +356,21 @@ def groups(
     Parameters
     ----------
     estimate : Estimates, or array-like (B, n)
-        Shares of the classes in each group.
+        Class prevalences of each group.
     classes : sequence (n,), default=None
-        Names in ascending order; None stands for those of the estimates, or 1..n.
+        Class names in ascending order. None means those of the estimates, or 1..n.
     names : sequence (B,), default=None
-        Names of the groups; None stands for the keys of the estimates, or 1..B.
+        Names of the groups. None means the keys of the estimates, or 1..B.
     lower, upper, truth : array-like (B, n), default=None
-        Ends of the intervals, and true values; None stands for the intervals of the estimates, if they have any.
+        Bounds of the intervals, and true values. None means the intervals of the estimates, if they have any.
     n_items : array-like (B,), default=None
-        Numbers of items of the groups, for the titles; None stands for those of the estimates.
+        Numbers of items of the groups, for the titles. None means those of the estimates.
     max_groups : int, default=30
         Maximum number of groups to draw, the largest ones if the numbers of items are known. A note gives the total.
     columns : int, default=None
         Panels in a row; None chooses a number that suits the number of groups.
     figure : Figure or SubFigure, default=None
-        Where to draw; None stands for a new figure.
+        Figure to draw into. None creates a new figure.
     level : float, default=None
         Level of the intervals, such as 0.95, for the legend.
     xlabel : str, default=""
@@ -435,20 +436,20 @@ def estimate_against_truth(
 ) -> Any:
     """Draw the estimated against the true prevalences of every class.
 
-    More than 3000 points are counted in hexagons instead of being drawn one by one.
+    More than 3000 points are shown as counts in hexagons.
 
     Parameters
     ----------
     estimate : Estimates, or array-like (B, n)
         Estimated distributions of the samples.
     truth : array-like (B, n)
-        True ones.
+        True distributions of the samples.
     classes : sequence (n,), default=None
-        Names in ascending order; None stands for those of the estimates, or 1..n.
+        Class names in ascending order. None means those of the estimates, or 1..n.
     ax : Axes, default=None
-        None stands for a new figure.
+        Axes to draw into. None creates a new figure.
     panels : bool, default=False
-        Draw each class by itself, on the same axes, in a new figure.
+        Draw each class in a separate panel of a new figure, with common axes.
 
     Returns
     -------
@@ -621,7 +622,7 @@ def region(
     truth : array-like (B, 3), default=None
         True distributions.
     ax : Axes, default=None
-        None stands for a new figure.
+        Axes to draw into. None creates a new figure.
 
     Examples
     --------

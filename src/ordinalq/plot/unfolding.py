@@ -331,7 +331,7 @@ def strength_scan(scan: Any, ax: "Axes | None" = None) -> "Axes":
     scan : Scan
         ``unfolding.scan``.
     ax : Axes, default=None
-        None stands for a new figure.
+        Axes to draw into. None creates a new figure.
     """
     ax = style.new_axes((4.8, 3.4)) if ax is None else ax
     shown = np.isfinite(scan.criterion)
@@ -366,7 +366,7 @@ def check(outcome: Any, ax: "Axes | None" = None) -> "Axes":
     outcome : Check
         What `closure_test`, `bottom_line_test` or `coverage_test` return.
     ax : Axes, default=None
-        None stands for a new figure.
+        Axes to draw into. None creates a new figure.
     """
     columns = outcome.columns
     if outcome.name == "bottom line":

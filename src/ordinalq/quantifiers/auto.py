@@ -27,11 +27,11 @@ class Training:
     budget, kind, method : str
         The given budget, the kind of items, and the name of the method.
     reasons : tuple of str
-        Why each part is there.
+        Reason for each part.
     weights : dict of str to float
         Weight of the regressors together, and of each classifier, in the stack.
     expected : dict of int or str to float
-        Mean NMD to expect in samples of that many items with any distribution, or in groups by size; see
+        Expected mean NMD of samples by number of items, with any distribution, or of groups by size; see
         :func:`ordinalq.inference.expected_error.expected_errors`.
     """
 
@@ -56,29 +56,29 @@ class Training:
 class AutoQuantifier(AdjustedML):
     """Default method: adjusted maximum likelihood on a stack of models.
 
-    ``AutoQuantifier(budget=...)`` is ``AdjustedML(OrdinalStack(budget=...))`` that also reports what was chosen and the
-    error to expect. The choice is a table, not a search: see docs/default.md. With training groups it learns how groups
-    differ.
+    ``AutoQuantifier(budget=...)`` is ``AdjustedML(OrdinalStack(budget=...))`` and also reports its choices and the
+    expected error. It chooses models by a table, without a search; see docs/default.md. With training groups, it learns
+    the differences between groups.
 
     Parameters
     ----------
     budget : {"fast", "balanced", "best"}, default="balanced"
-        On 20,000 items of 10 columns "fast" takes about 4 s of one core, "balanced" 12 s, "best" several times as long.
+        Time budget. On one core, 20,000 items with 10 columns take about 4 s with "fast" and 12 s with "balanced".
+        "best" takes several times as long.
     prior, strength, instrument
         See :class:`AdjustedML`.
     group_effect : float, default=0.1
-        Group effect that is assumed when groups are estimated without training groups, as an intraclass correlation;
-        see :class:`GroupBLP`. A warning is issued then. None assumes none. `predict` and `predict_samples` do not use
-        it.
+        Intraclass correlation that is assumed if groups are estimated without training groups, see :class:`GroupBLP`. A
+        warning is issued in this case. None assumes no group effect. `predict` and `predict_samples` do not use it.
     n_jobs : int, default=None
-        Folds that are fitted at the same time.
+        Number of folds that are fitted at the same time.
     random_state : int, default=0
         Seed of folds, trees and samples.
 
     Attributes
     ----------
     training_ : Training
-        What was chosen and why, the weights of the parts, and the error to expect.
+        The choices with their reasons, the weights of the models, and the expected error.
 
     Examples
     --------

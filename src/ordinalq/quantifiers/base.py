@@ -514,33 +514,33 @@ class Quantifier(BaseEstimator, ABC):
         X : array-like, frame or sparse array (N, ...)
             The items.
         groups : array-like (N,) or Samples
-            The group of each item; groups keep their type and come sorted, ordered categories in their own order.
+            Group of each item. Groups keep their type and are sorted. Ordered categories keep their order.
         level : float, default=None
-            Level of the intervals, such as 0.95; None gives none.
+            Level of the intervals, such as 0.95. With None, intervals are not computed.
         labels : array-like (N,), default=None
-            Labels of some of these items, None or NaN for the others: a random draw of all items, or of those of each
-            group. With a model of groups they improve the estimates of all groups. ``IntervalOptions(basis=...)`` sets
-            how they are used, the column ``basis`` states it.
+            Labels of some of the items, None or NaN for the others. The labelled items must be drawn at random, from
+            all items or within each group. With a group model, labels improve the estimates of all groups.
+            ``IntervalOptions(basis=...)`` sets their use. The column ``basis`` states it.
         label_inclusion : array-like (N,), default=None
-            Probability in (0, 1] with which each labelled item was drawn, independently of its label; other values are
-            not used. Then items may be drawn unequally, for example more of those that the classifier is unsure of, and
-            estimates rest on the labels alone. None: equal probabilities within each group.
+            Probability in (0, 1] with which each labelled item was drawn, independently of its label. Values of
+            unlabelled items are not used. The probabilities may differ, for example be higher for uncertain items.
+            Estimates then use the labels alone. None means equal probabilities within each group.
         drift : "auto", None, float or Drift, default="auto"
             Common offset of all groups from the training groups. "auto" estimates it, if there are at least ten groups
             or any labels. None estimates each group independently of the others. A number such as 0.3 states its
-            variance relative to that between the training groups. The ``drift`` of earlier estimates is used as it is.
-            Methods without a model of groups have none.
+            variance relative to that between the training groups. The ``drift`` of earlier estimates is used unchanged.
+            Methods without a group model have no offset.
         options : IntervalOptions, default=None
             Options for interval estimation, see :class:`ordinalq.inference.IntervalOptions`.
         sample_weight : array-like (N,), default=None
-            Weights of the items; those of weight zero, and groups that have no others, are left out.
+            Weights of the items. Items of weight zero, and groups of only such items, are left out.
         weight_type : {"survey", "frequency"}, default="survey"
             Type of the weights, see :meth:`fit`.
 
         Returns
         -------
         Estimates
-            ``frame()`` gives a table, one row per group.
+            One estimate per group. ``frame()`` returns a table.
         """
         if groups is None:
             raise TypeError("groups must be one value per item, got None. Use predict for all items as one sample.")
@@ -693,9 +693,9 @@ class Quantifier(BaseEstimator, ABC):
     def diagnose(self, X: Any, sample_weight: Any = None, weight_type: str = "survey") -> Diagnosis:
         """Check fit, precision and smoothing of the estimate of X as one sample.
 
-        Is the sample a mixture of the known classes at all (a chi-square test with p-value)? How precise can an
-        estimate be, and how many items would it take? Which classes can hardly be distinguished, and does the
-        regularizer do anything? ``print`` gives a short text, ``to_dict()`` the values, ``plot()`` a plot of M.
+        A chi-square test checks whether the sample is a mixture of the training classes. The diagnosis also contains
+        the precision, the number of items for a higher precision, classes that are hard to distinguish, and the effect
+        of the regularizer. ``print`` shows a short text, ``to_dict()`` returns the values, and ``plot()`` draws M.
 
         Parameters
         ----------

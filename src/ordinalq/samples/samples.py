@@ -170,23 +170,23 @@ class _Rows:
 class Samples(_Rows):
     """B samples of items 0..N-1.
 
-    An item may be in several samples, and several times in one. Make them with :meth:`from_index`, :meth:`from_groups`
-    or :meth:`whole`, or draw them with a protocol. The memory is four bytes per drawn item.
+    An item may be in several samples, and several times in one. Create samples with :meth:`from_index`,
+    :meth:`from_groups` or :meth:`whole`, or draw them with a protocol. They need four bytes per drawn item.
 
     Attributes
     ----------
     items : ndarray (sum of sizes,)
         The drawn items of all samples, one sample after the other.
     offsets : ndarray (B + 1,)
-        Sample b holds ``items[offsets[b]:offsets[b + 1]]``.
+        Sample b contains ``items[offsets[b]:offsets[b + 1]]``.
     n_items : int
         N, the size of the pool.
     classes : ndarray (n,) or None
-        Ordered classes, where labels were given.
+        Ordered classes, if labels were given.
     prevalences : ndarray (B, n) or None
-        Class distribution of each sample, where labels were given.
+        Class distribution of each sample, if labels were given.
     keys : Keys or None
-        The value that each sample stands for, where :meth:`from_groups` made it; ``groups_`` has them as an array.
+        Group of each sample, if created by :meth:`from_groups`. ``groups_`` contains them as an array.
     weights : Weights or None
         Weights of the drawn items, in the order of `items`; see :meth:`weighted`.
     """
@@ -214,12 +214,12 @@ class Samples(_Rows):
     def from_index(
         cls, index: Any, n_items: int, y: Any = None, *, classes: Any = None, prevalences: Any = None
     ) -> "Samples":
-        """Make samples from the items that each one holds.
+        """Create samples from the items of each one.
 
         Parameters
         ----------
         index : integer array (B, m) or list of B integer arrays
-            Items 0..N-1 of each sample; repeated items count repeatedly.
+            Items 0..N-1 of each sample. Repeated items count repeatedly.
         n_items : int
             N.
         y : array-like (N,), default=None
@@ -250,7 +250,7 @@ class Samples(_Rows):
     def from_groups(
         cls, groups: Any, y: Any = None, *, classes: Any = None, prevalences: Any = None, missing: bool = False
     ) -> "Samples":
-        """Make one sample per distinct value of `groups`, in sorted order.
+        """Create one sample per distinct value of `groups`, in sorted order.
 
         The attribute ``groups_`` contains the values.
 
@@ -266,7 +266,7 @@ class Samples(_Rows):
         prevalences : array-like (B, n), default=None
             Known class prevalences of the groups in the order of ``groups_``, if the labels of the items are not known.
         missing : bool, default=False
-            Whether missing values are a group, the last one. Otherwise they are an error.
+            Whether missing values form the last group. Otherwise, they raise an error.
 
         Returns
         -------
@@ -293,7 +293,7 @@ class Samples(_Rows):
 
     @classmethod
     def whole(cls, n_items: int, y: Any = None, *, classes: Any = None) -> "Samples":
-        """Make a single sample that holds each of the N items once.
+        """Create a single sample that contains each of the N items once.
 
         Parameters
         ----------
@@ -368,7 +368,7 @@ class Samples(_Rows):
 
     @property
     def groups_(self) -> Array | None:
-        """The value that each sample stands for, (B,), or None."""
+        """Group of each sample, (B,), or None."""
         return None if self.keys is None else self.keys.to_numpy()
 
     def chunks(self, chunk_items: int = CHUNK_ITEMS) -> Iterator[slice]:

@@ -506,25 +506,25 @@ def unit(target: str | None, classes: Sequence[Any]) -> str:
 
 
 class TableModel(BaseEstimator):
-    """Columns of a table, the encoder that turns them into numbers, and a quantifier.
+    """A quantifier for tables, with typed columns and an encoder.
 
     Parameters
     ----------
     quantifier : Quantifier, default=None
-        Unfitted; None stands for ``AutoQuantifier()``.
+        Unfitted quantifier. None means ``AutoQuantifier()``.
     text, features, categories : list of str, default=()
-        Columns to use: those of `text` as texts, those of `categories` as categories, the others by their values. If
-        neither `text` nor `features` name any, all columns are used except the target, groups, weights, identifiers,
-        dates and counts of votes. Other columns next to text are used only if they lower the error on held-out rows.
+        Columns to use: those in `text` as text, those in `categories` as categories, the others by their values. If
+        `text` and `features` are empty, all columns are used except the target, groups, weights, identifiers, dates and
+        vote counts. Other columns next to text are used only if they lower the error on held-out rows.
     dates : dict of str to str, default=None
-        Formats of columns of dates, such as ``{"day": "%m/%d/%Y"}``; ISO 8601 needs none.
+        Formats of date columns, such as ``{"day": "%m/%d/%Y"}``. ISO 8601 dates need no format.
 
     Attributes
     ----------
     quantifier_ : Quantifier
-        Fitted.
+        Fitted quantifier.
     columns_, encoder_ : transformers
-        From a frame to typed columns, and from these to numbers.
+        Transformers from a frame to typed columns, and from typed columns to numbers.
     classes_ : ndarray (n,)
         Classes in ascending order.
     target_ : str
@@ -534,9 +534,10 @@ class TableModel(BaseEstimator):
     unused_ : dict of str to str
         Columns that are not used, each with the reason. Empty if columns were named.
     n_items_, n_skipped_, n_groups_ : int
-        Training items, rows without a label that were left out, and training groups (None: not named).
+        Numbers of training items, of rows left out because they have no label, and of training groups (None without
+        groups).
     n_empty_, n_duplicates_ : int
-        Training items without any text, and those whose text and label are those of an earlier row.
+        Numbers of training items without text, and of those with the text and label of an earlier row.
     weight_ : str or None
         Column of weights.
 
@@ -594,21 +595,22 @@ class TableModel(BaseEstimator):
         target : str
             Column of the labels.
         by : str or list of str, default=None
-            Columns of groups, or periods such as "date:month": held-out scores then come from models that have seen no
-            item of the group, and the quantifier learns differences between groups. They are not features unless they
-            are named as such; rows without a group are one group.
+            Columns of groups, or periods such as "date:month". Held-out scores then come from models that were fitted
+            without the items of the group, and the quantifier learns the differences between groups. Group columns are
+            not features unless they are listed as such. Rows without a group form one group.
         classes : list, default=None
-            Labels in ascending order; numbers and words of common scales, such as "unhappy" to "happy", need none.
+            Labels in ascending order. Not needed for numbers and words from common scales, such as "unhappy" to
+            "happy".
         class_values : list or dict, default=None
-            Value of each class, over which mean classes are taken, see :meth:`ordinalq.PACC.fit`.
+            Value of each class for means, see :meth:`ordinalq.PACC.fit`.
         skip_unlabelled : bool, default=False
-            Leave out rows without a label, which are an error otherwise.
+            Leave out rows without a label. Otherwise, they raise an error.
         sample_weight : str, default=None
-            Column of weights of the rows, which is not learned from; rows of weight zero are left out.
+            Weight column. It is not a feature. Rows of weight zero are left out.
         weight_type : {"survey", "frequency"}, default="survey"
             Type of the weights, see :meth:`ordinalq.PACC.fit`.
         tidy_groups : bool, default=False
-            Merge groups whose names differ only in case and blanks. A warning counts them otherwise.
+            Merge groups whose names differ only in case or spaces. Otherwise, a warning states their number.
 
         Returns
         -------
@@ -673,17 +675,17 @@ class TableModel(BaseEstimator):
         return self
 
     def asked_columns(self, target: str) -> list[str]:
-        """Return the columns that were named to learn from.
+        """Return the text and feature columns that were listed.
 
         Parameters
         ----------
         target : str
-            Column of the labels, which must not be among them.
+            Label column, which must not be among them.
 
         Returns
         -------
         columns : list of str
-            Named columns; empty if all columns are used.
+            Listed columns. Empty if all columns are used.
         """
         for name, given in (("text", self.text), ("features", self.features), ("categories", self.categories)):
             if isinstance(given, str):
@@ -809,12 +811,12 @@ class TableModel(BaseEstimator):
         Parameters
         ----------
         frame : pandas or polars DataFrame (N, ...)
-            With the columns that the model was fitted on.
+            Rows with the columns that the model was fitted on.
         by : str, list of str, array-like (N,) or frame (N, k)
-            Columns of the groups, periods of dates such as "date:month", or the groups themselves. They keep their type
-            and come sorted, categories in their own order; rows without a group are one group, the last.
+            Columns of the groups, periods of dates such as "date:month", or the groups themselves. Groups keep their
+            type and are sorted. Categories keep their order. Rows without a group form the last group.
         level : float, default=None
-            Level of the intervals, such as 0.95; None gives none.
+            Level of the intervals, such as 0.95. With None, intervals are not computed.
         labels : str or array-like (N,), default=None
             Labels of some rows, or their column, see :meth:`ordinalq.PACC.predict_groups`.
         label_inclusion : str or array-like (N,), default=None
@@ -828,7 +830,7 @@ class TableModel(BaseEstimator):
         weight_type : {"survey", "frequency"}, default="survey"
             Type of the weights, see :meth:`ordinalq.PACC.predict_groups`.
         tidy_groups : bool, default=False
-            Merge groups whose names differ only in case and blanks. A warning counts them otherwise.
+            Merge groups whose names differ only in case or spaces. Otherwise, a warning states their number.
 
         Returns
         -------
@@ -906,7 +908,7 @@ class TableModel(BaseEstimator):
         quantity : "mean" or a class, default="mean"
             Interval of the mean class, or of the prevalence of a class.
         **how
-            Further arguments of :meth:`ordinalq.PACC.labels_needed`; `labels` has the labels of some rows.
+            Further arguments of :meth:`ordinalq.PACC.labels_needed`, such as `labels`.
 
         Returns
         -------

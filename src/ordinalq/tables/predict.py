@@ -128,7 +128,7 @@ class Diagnoses(NamedTuple):
 
     @property
     def misfits(self) -> list[str]:
-        """Names of the groups that are not a mixture of the known classes."""
+        """Names of the groups that are not a mixture of the training classes."""
         return [name for name, plausible in self.tested_groups.items() if not plausible]
 
 

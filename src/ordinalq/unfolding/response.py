@@ -37,38 +37,37 @@ def solve(
 ) -> Any:
     """Solve q = M p for the class distribution p with the parts of a method.
 
-    Physicists call this unfolding. Of the S observed items that belong to a class, the share p_i is of class i. Bin j
-    is expected to hold lambda_j = S sum_i M_ji p_i + b_j items, b a known background; S is the number of observed
-    items minus sum_j b_j. The method minimizes loss(counts / S, lambda / S) + regularizer(p): for RUN and IBU the
-    Poisson likelihood of the counts, for least squares the distance of (counts - b) / S from M p. If only a share
-    a_i of the items of class i is observed at all, there were t_i = S p_i / a_i items.
+    Physicists call this unfolding. S is the number of observed items minus the background sum_j b_j, and p_i is the
+    prevalence of class i among these S items. The expected number of items in bin j is
+    lambda_j = S sum_i M_ji p_i + b_j. The method minimizes loss(counts / S, lambda / S) + regularizer(p). The loss is
+    the Poisson likelihood of the counts for RUN and IBU, and the distance of (counts - b) / S from M p for least
+    squares. If only a fraction a_i of the items of class i is observed, there were t_i = S p_i / a_i items.
 
     Parameters
     ----------
     q : array-like (d,) or (B, d), or histogram
         Observed histograms: fractions if every row sums to one, else counts.
     M : array-like (d, n), or histogram with the axes (observed, true)
-        Response matrix, n >= 2: column i is the distribution of class i over the observed bins. The columns of a
+        Response matrix, n >= 2. Column i is the distribution of class i over the observed bins. The columns of a
         histogram are divided by their sums.
     method : quantifier, default=None
-        Not fitted; ACC or PACC (least squares), HDx or HDy (one histogram), PDF (ordered bins), RUN, IBU, one of their
-        o-forms, or a ComposedQuantifier. None stands for ``RUN(tau=10.0)``.
+        Unfitted method: ACC or PACC (least squares), HDx or HDy (one histogram), PDF (ordered bins), RUN, IBU, one of
+        their o-forms, or a ComposedQuantifier. None means ``RUN(tau=10.0)``.
     N : int or array-like (B,), default=None
-        Number of observed items, background included; needed if q are fractions and the method is RUN, and for
-        `background` and `counts`. None means the sum of counts; with counts, any other number is an error.
+        Number of observed items, background included. If q are fractions, it is needed for RUN, `background` and
+        `counts`. None means the sum of the counts. If q are counts, any other number raises an error.
     acceptance : array-like (n,), histogram or "columns", default=None
-        Share a_i of the items of class i that are observed, in (0, 1]; the estimate is then the distribution t of all
-        items, observed or not. Columns of M may sum to one or to a_i. "columns" takes a_i from the sums of the columns.
-        The regularizer acts on p; that of ``RUN(acceptance=a)`` acts on the logarithm of t, see :class:`RUN`.
+        Probability a_i in (0, 1] that an item of class i is observed. The estimate is then the distribution t of all
+        items, observed or not. Columns of M may sum to one or to a_i. "columns" uses the column sums as a_i. The
+        regularizer acts on p, except for ``RUN(acceptance=a)``, where it acts on the logarithm of t. See :class:`RUN`.
     background : array-like (d,) or (B, d), or histogram, default=None
-        Expected number b_j of items in each observed bin that belong to no class. None stands for zero.
+        Expected number b_j of items in each observed bin that belong to no class. None means zero.
     counts : bool, default=False
         Return the expected numbers t_i of items instead of fractions.
     variances : array-like like q, default=None
-        Variances of weighted counts, sum w^2 in each bin. Likelihoods then take the number of items that they are
-        worth, see `ordinalq.samples.weights.effective_counts`; `N`, `background` and the returned counts are in units
-        of q.
-        Histograms bring their own.
+        Variances of weighted counts: the sum of w^2 in each bin. Likelihoods then use the effective sample size, see
+        `ordinalq.samples.weights.effective_counts`. `N`, `background` and the returned counts are in units of q.
+        The variances of histograms are used if there are any.
 
     Returns
     -------

@@ -120,8 +120,13 @@ class LinearModel(ResponseModel):
         return move
 
     def rise(self, data: Data, P: Floats, strengths: Floats) -> Floats:
-        """Return prevalences at which the profile deviance has risen by one."""
-        return _rise(self._objective(data, strengths), P)
+        """Return prevalences at which the profile deviance has risen by one.
+
+        Only the Poisson loss is half a deviance. For other losses, the deviance of the counts is used.
+        """
+        if isinstance(self._parts(data, strengths)[0], Poisson):
+            return _rise(self._objective(data, strengths), P)
+        return _rise_of_counts(data, P)
 
     def _objective(self, data: Data, strengths: Floats) -> LinearObjective:
         return LinearObjective(*self._parts(data, strengths), data, strengths)
@@ -176,7 +181,7 @@ class IterationModel(ResponseModel):
 
     def rise(self, data: Data, P: Floats, strengths: Floats) -> Floats:
         """Return prevalences at which the profile deviance has risen by one."""
-        return _rise(LinearObjective(Poisson(), NoPenalty(), data), P)
+        return _rise_of_counts(data, P)
 
     @property
     def has_formula(self) -> bool:
@@ -270,6 +275,12 @@ def _rise(objective: LinearObjective, P: Floats) -> Floats:
             curvature = max(float(H[i, i] - c @ np.linalg.lstsq(K, c, rcond=1e-12)[0]), least)
             found[b, i] = 1 / max(slope + float(np.sqrt(slope**2 + curvature)), TINY)
     return found
+
+
+def _rise_of_counts(data: Data, P: Floats) -> Floats:
+    """Return prevalences (B, n) that raise the deviance of the counts by one."""
+    data = replace(data, Q=np.maximum(data.Q, 0.0))  # counts with a covariance may be negative
+    return _rise(LinearObjective(Poisson(), NoPenalty(), data), P)
 
 
 def response_model(method: Any) -> ResponseModel:

@@ -14,6 +14,7 @@ from scipy.stats import chi2
 from ordinalq._utils.validation import Floats, check_real
 from ordinalq.plot import unfolding as draw
 from ordinalq.plot.style import Axes
+from ordinalq.quantifiers.run_ibu import IBU
 from ordinalq.unfolding import export
 from ordinalq.unfolding.engine import Fit, Shift, Unfolder
 from ordinalq.unfolding.histograms import make_histogram
@@ -478,7 +479,7 @@ class Unfolding:
         return draw.strength_scan(self.scan, ax=ax)
 
     def __str__(self) -> str:
-        how = "tau" if "tau" in self.method.get_params() else "iterations"
+        how = "iterations" if isinstance(self.method, IBU) else "tau"
         rule = "" if self.scan is None else f" by {self.scan.rule}"
         fit = f"chi-square {self.chi_square:.3g} with {self.dof:.3g} degrees of freedom left"
         if np.isfinite(self.p_value):

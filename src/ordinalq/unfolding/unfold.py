@@ -51,36 +51,36 @@ def unfold(
 ) -> Unfolding:
     """Unfold an observed histogram: events of each true bin, with errors.
 
-    Bin j is expected to hold lambda_j = sum_i M_ji a_i t_i / (1 - f_j) + b_j events. The errors of the estimate of t
-    are propagated from the counts and from the uncertainties of M, a and b.
+    The expected number of events in bin j is lambda_j = sum_i M_ji a_i t_i / (1 - f_j) + b_j. The errors of the
+    estimate of t are propagated from the counts and from the uncertainties of M, a and b.
 
     Parameters
     ----------
     counts : array-like (d,) or (d1, d2), or histogram
         Observed counts, background included. Histograms are objects of the UHI protocol: hist, boost-histogram, uproot.
     response : array-like (observed shape, true shape), or histogram with the axes (observed, true)
-        Response M: the distribution of each true bin over the observed ones. Columns of a histogram of simulated events
-        are divided by their sums, and its statistics become the systematic error "simulation".
+        Response M: the distribution of each true bin over the observed bins. The columns of a histogram of simulated
+        events are divided by their sums, and its statistical errors become the systematic error "simulation".
     method : SmoothSpectrum or quantifier, default=None
-        None means :class:`~ordinalq.unfolding.SmoothSpectrum`, or ``RUN(tau=0.0)`` with ``tau=0.0``. Methods that
-        :func:`ordinalq.solve` takes are accepted too, such as ``RUN(order=2)`` or
-        ``IBU(interpolation=0.0, max_iter=4)``. An acceptance that they lack is filled in.
+        None means :class:`~ordinalq.unfolding.SmoothSpectrum`, or ``RUN(tau=0.0)`` with ``tau=0.0``. The methods
+        of :func:`ordinalq.solve` are accepted too, such as ``RUN(order=2)`` or ``IBU(interpolation=0.0, max_iter=4)``.
+        If the parameter `acceptance` of such a method is None, it is set.
     acceptance : float, array-like of the true shape, histogram or "columns", default=None
-        Probability a_i in (0, 1] that an event of true bin i is observed (one minus the misses). None means one,
-        "columns" the sums of the columns of `response`.
+        Probability a_i in (0, 1] that an event of true bin i is observed (one minus the misses). None means one.
+        "columns" uses the column sums of `response`.
     background : array-like of the observed shape, or histogram, default=None
         Expected events b_j that belong to no true bin, as counts.
     fakes : array-like of the observed shape, or histogram, default=None
         Fraction f_j in [0, 1) of the observed signal events of bin j that have no true partner.
     tau : float or {"evidence", "information", "gcv", "lcurve", "global-correlation", "toys"}, default=None
-        Strength of the regularizer (for IBU a rule chooses the number of iterations). None means "evidence" if
-        `method` is None, else the strength of the method.
+        Strength of the regularizer, or a rule that chooses it. For IBU, a rule chooses the number of iterations. None
+        means "evidence" if `method` is None, else the strength of the method.
     n_df : float, default=None
         Effective degrees of freedom instead of `tau`.
     variances : array-like of the observed shape, default=None
-        Variances of weighted counts, sums of squared weights; None means plain counts.
+        Variances of weighted counts: sums of squared weights. None means counts without weights.
     covariance : array-like (d, d), default=None
-        Covariance of the counts. They are then treated as normally distributed, and may be negative.
+        Covariance of the counts. The counts are then treated as normally distributed, and may be negative.
     edges : array-like (n + 1,) or sequence of them, default=None
         Edges of the true bins: one array, one per axis, or one per block of spectra that are stacked along one axis.
         None means those of a response histogram, or bins of equal width.

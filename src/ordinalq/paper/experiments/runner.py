@@ -377,7 +377,7 @@ class _Run:
         """Run jobs, the most expensive first, and store the parts of each as it ends."""
         start = time.perf_counter()
         jobs = sorted(jobs, key=lambda job: -job[0].cost)
-        there = f"{total - len(jobs)} of {total} units were there" if len(jobs) < total else f"{total} units"
+        there = f"{total - len(jobs)} of {total} units are already done" if len(jobs) < total else f"{total} units"
         self.progress.stage(stage, sum(unit.cost for unit, _ in jobs), there)
         folder = self.config.folder
         for number, parts in self.workers(
