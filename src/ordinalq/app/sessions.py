@@ -21,6 +21,7 @@ WORDS = {
     r"name (?:it|the column|some|other columns) (?:in|with) (?:(?:features|text|categories)=\[\.\.\.\](?: or )?)+": (
         "choose what the column is used as"
     ),
+    r"sheet='NAME' reads another of": "choose another below:",
     r"(?:features|text|categories)=\[\.\.\.\]": "what the columns are used as",
     r"(?:give )?quoting='none'": "choose that quotes are plain characters",
     r"name its format with dates=\{[^}]*\}": "write them as 2024-01-31",

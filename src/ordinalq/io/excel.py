@@ -39,11 +39,12 @@ ADVICE = "Save it as CSV in Excel."
 
 
 class Sheet(NamedTuple):
-    """Column names, cells as words, and the sheet row number of each row."""
+    """Column names, cells as words, the sheet row number of each row, and the names of all sheets with cells."""
 
     names: list[str]
     table: pa.Table
     rows: list[int]
+    sheets: list[str]
 
 
 class Spreadsheet:
@@ -59,6 +60,10 @@ class Spreadsheet:
     def columns(self) -> list[str]:
         """Return the names of the columns."""
         return self._read().names
+
+    def sheets(self) -> list[str]:
+        """Return the names of the sheets with cells."""
+        return self._read().sheets
 
     def blocks(self, wanted: Wanted) -> Iterator[Block]:
         """Yield all rows as one block."""
@@ -89,7 +94,7 @@ def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
     try:
         _check_size(path, name)
         with calamine.CalamineWorkbook.from_path(path) as book:
-            cells, first = _cells(book, name, sheet)
+            cells, first, sheets = _cells(book, name, sheet)
     except calamine.PasswordError as error:
         raise ValueError(f"{name}: the file is protected by a password. {ADVICE}") from error
     except (calamine.CalamineError, zipfile.BadZipFile, expat.ExpatError, OSError) as error:
@@ -113,11 +118,11 @@ def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
         )
     columns = [pa.array([_word(row[j]) for _, row in rows], type=pa.string()) for j in kept]
     named = [names[j] for j in kept]
-    return Sheet(named, pa.Table.from_arrays(columns, names=named), [number for number, _ in rows])
+    return Sheet(named, pa.Table.from_arrays(columns, names=named), [number for number, _ in rows], sheets)
 
 
-def _cells(book: Any, name: str, sheet: str | None) -> tuple[list[list[Any]], int]:
-    """Return the rows of a sheet from the first that is not empty, and its number."""
+def _cells(book: Any, name: str, sheet: str | None) -> tuple[list[list[Any]], int, list[str]]:
+    """Return the rows of a sheet from the first that is not empty, its number, and the sheets with cells."""
     if sheet is not None and sheet not in book.sheet_names:
         there = nearest(sheet, book.sheet_names) or f"; there are {first_of(book.sheet_names)}."
         raise ValueError(f"{name}: has no sheet {sheet!r}{there}")
@@ -130,10 +135,11 @@ def _cells(book: Any, name: str, sheet: str | None) -> tuple[list[list[Any]], in
             first_of([one.name for one in filled]),
         )
     chosen = book.get_sheet_by_name(sheet) if sheet is not None else next(iter(filled), None)
+    sheets = [one.name for one in filled]
     if chosen is None or chosen.start is None:
-        return [], 1
+        return [], 1, sheets
     row, column = chosen.start
-    return [line[column:] for line in chosen.to_python(skip_empty_area=False)[row:]], row + 1
+    return [line[column:] for line in chosen.to_python(skip_empty_area=False)[row:]], row + 1, sheets
 
 
 def _word(cell: Any) -> str | None:
