@@ -770,6 +770,19 @@ def test_next_step_names_all_files_of_the_table(reviews, tmp_path, capsys):
     assert last.strip() == f"{command} --labels stars --interval 0.95"
 
 
+def test_next_step_repeats_how_the_table_is_read(reviews, tmp_path, capsys):
+    with pd.ExcelWriter(tmp_path / "new.xlsx", engine="xlsxwriter") as book:
+        pd.DataFrame({"note": ["made by hand"]}).to_excel(book, sheet_name="Read me", index=False)
+        pd.read_csv(reviews / "new.csv").to_excel(book, sheet_name="Not rated", index=False)
+    reading = ["--sheet", "Not rated", "--by", "product"]
+    run("predict", reviews / "stars.oq", tmp_path / "new.xlsx", *reading, "--interval", "0.9")
+    command = shlex.split(capsys.readouterr().out.splitlines()[-1].partition("ordinalq ")[2])
+    assert command[0] == "plan"
+    run(*command, "--rows", "5", "--out", tmp_path / "rows.csv")
+    command = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    assert command[-8:] == [*reading, "--labels", "stars", "--interval", "0.95"]
+
+
 def test_methods_lists_the_catalog(capsys):
     run("methods")
     lines = capsys.readouterr().out.splitlines()

@@ -177,6 +177,17 @@ class Job:
         """The table."""
         return self._opened(self.table)
 
+    @property
+    def reading_options(self) -> list[str]:
+        """The given options for reading the table, to repeat in a suggested command."""
+        given = {
+            "--format": (self.format, None),
+            "--sheet": (self.sheet, None),
+            "--encoding": (self.encoding, "utf-8"),
+            "--quoting": (self.quoting, "auto"),
+        }
+        return [word for option, (value, usual) in given.items() if value != usual for word in (option, str(value))]
+
     def _opened(self, path: Any) -> "Table":
         from ordinalq.io.table import open_table
 
@@ -536,7 +547,8 @@ def _print_plan(job: Job, estimates: "Estimates", *, has_misfits: bool) -> None:
     if display.all_labelled(estimates):
         return
     labels = [] if job.labels is None else ["--labels", job.labels]
-    command = shlex.join(["ordinalq", "plan", str(job.model), *job.tables, "--by", job.by, *labels])
+    how = [*job.reading_options, "--by", job.by, *labels]
+    command = shlex.join(["ordinalq", "plan", str(job.model), *job.tables, *how])
     display.next_step(f"{'to label items' if has_misfits else 'for narrower intervals'}: {command}")
 
 
@@ -813,7 +825,8 @@ def _print_next_step(job: Job, out: Path, rows: "pd.DataFrame") -> None:
     column = job.labels or job.info.target or "LABELS"
     place = rows.columns[1 if len(job.file.files) > 1 else 0]
     by = [] if job.by is None else ["--by", job.by]
-    command = ["ordinalq", "predict", str(job.model), *job.tables, *by, "--labels", column, "--interval", "0.95"]
+    how = [*job.reading_options, *by, "--labels", column, "--interval", "0.95"]
+    command = ["ordinalq", "predict", str(job.model), *job.tables, *how]
     display.labelled(
         "next",
         f"fill in {column} in {out}; copy it into a column {column} of {job.table}, to the rows whose numbers are in "
