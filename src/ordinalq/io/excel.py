@@ -39,7 +39,10 @@ ADVICE = "Save it as CSV in Excel."
 
 
 class Sheet(NamedTuple):
-    """Column names, cells as words, the sheet row number of each row, and the names of all sheets with cells."""
+    """Column names, cells as words, the sheet row number of each row.
+
+    `sheets` are the names of all sheets with cells.
+    """
 
     names: list[str]
     table: pa.Table
@@ -122,7 +125,10 @@ def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
 
 
 def _cells(book: Any, name: str, sheet: str | None) -> tuple[list[list[Any]], int, list[str]]:
-    """Return the rows of a sheet from the first that is not empty, its number, and the sheets with cells."""
+    """Return the rows of a sheet, the number of the first, and all sheets with cells.
+
+    The rows are those from the first that is not empty.
+    """
     if sheet is not None and sheet not in book.sheet_names:
         there = nearest(sheet, book.sheet_names) or f"; there are {first_of(book.sheet_names)}."
         raise ValueError(f"{name}: has no sheet {sheet!r}{there}")

@@ -54,9 +54,9 @@ class ColumnPreview(NamedTuple):
 
 
 class TablePreview(NamedTuple):
-    """First rows of a table as text, its columns, its number of rows, and its sheets.
+    """First rows of a table as text, its columns, and its number of rows.
 
-    The number is None if only the first rows were read. Formats without sheets have none.
+    The number is None if only the first rows were read. `sheets` are the names of the sheets of a workbook.
     """
 
     columns: tuple[ColumnPreview, ...]
