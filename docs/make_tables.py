@@ -52,16 +52,20 @@ def long_table():
 def commands():
     """Return the reference of the command line: options by subcommand, then the shared ones."""
     subcommands = typer.main.get_command(app).commands
+    listed = {
+        name: [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+        for name, command in subcommands.items()
+    }
     users = {}
-    for name, command in subcommands.items():
-        for parameter in command.params:
+    for name, parameters in listed.items():
+        for parameter in parameters:
             users.setdefault(_row(parameter), []).append(name)
     parts = []
     for name, command in subcommands.items():
-        arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+        arguments = [parameter for parameter in listed[name] if parameter.param_type_name == "argument"]
         usage = " ".join(["ordinalq", name, *(_usage(argument) for argument in arguments), "[OPTIONS]"])
-        own = [_row(parameter) for parameter in command.params if len(users[_row(parameter)]) == 1]
-        shared = [_flags(parameter) for parameter in command.params if len(users[_row(parameter)]) > 1]
+        own = [_row(parameter) for parameter in listed[name] if len(users[_row(parameter)]) == 1]
+        shared = [_flags(parameter) for parameter in listed[name] if len(users[_row(parameter)]) > 1]
         part = [f"## {name}", "", command.help.strip(), "", "```", usage, "```"]
         part += ["", *HEAD, *own] if own else []
         part += ["", f"Shared: {', '.join(f'`{flags}`' for flags in shared)}."] if shared else []

@@ -6,11 +6,12 @@ import logging
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 import typer
 
@@ -188,6 +189,11 @@ class Job:
         }
         return [word for option, (value, usual) in given.items() if value != usual for word in (option, str(value))]
 
+    @property
+    def tidy_option(self) -> list[str]:
+        """The option --tidy-groups if it is given."""
+        return ["--tidy-groups"] if self.tidy_groups else []
+
     def _opened(self, path: Any) -> "Table":
         from ordinalq.io.table import open_table
 
@@ -273,8 +279,11 @@ def columns_of(by: str | None, file: "Table") -> list[str] | None:
     return [by] if "," not in by or by in file.columns() else split_names(by)
 
 
-def job_command(verb: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments and options of a :class:`Job` to a subcommand."""
+def job_command(verb: Callable[..., None], unsupported: Sequence[str] = ()) -> Callable[..., None]:
+    """Add the arguments and options of a :class:`Job` to a subcommand.
+
+    The `unsupported` options are not listed in its help.
+    """
     shared = [*inspect.signature(Job).parameters.values()]
     own = [*inspect.signature(verb).parameters.values()][1:]
 
@@ -288,11 +297,20 @@ def job_command(verb: Callable[..., None]) -> Callable[..., None]:
         with early_workers(job.n_jobs, "ordinalq.tables.aggregate"):
             return verb(job, **given)
 
-    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*shared[:2], *own, *shared[2:])]
+    listed = [_hidden(one) if one.name in unsupported else one for one in shared]
+    named = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*listed[:2], *own, *listed[2:])]
     run.__name__, run.__doc__ = verb.__name__, verb.__doc__
     run.__annotations__ = {one.name: one.annotation for one in named}
     run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
     return run
+
+
+def _hidden(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return an option that the help does not list."""
+    kind, option = get_args(parameter.annotation)
+    option = copy(option)
+    option.hidden = True
+    return parameter.replace(annotation=Annotated[kind, option])
 
 
 # Tables that are read on an engine.
@@ -541,13 +559,13 @@ def _print_plan(job: Job, estimates: "Estimates", *, has_misfits: bool) -> None:
     """Print the command that draws rows to label, if `plan` supports the options."""
     from ordinalq.cli import display
 
-    unsupported = (job.weight, job.label_inclusion, job.tidy_groups or None)
+    unsupported = (job.weight, job.label_inclusion)
     if job.by is None or str(job.table) == "-" or any(option is not None for option in unsupported):
         return
     if display.all_labelled(estimates):
         return
     labels = [] if job.labels is None else ["--labels", job.labels]
-    how = [*job.reading_options, "--by", job.by, *labels]
+    how = [*job.reading_options, "--by", job.by, *job.tidy_option, *labels]
     command = shlex.join(["ordinalq", "plan", str(job.model), *job.tables, *how])
     display.next_step(f"{'to label items' if has_misfits else 'for narrower intervals'}: {command}")
 
@@ -747,8 +765,12 @@ def _is_table(name: str) -> bool:
 # Subcommand plan.
 
 
+# Options of a job that raise an error in plan.
+NOT_FOR_PLAN = ("weight", "weight_type", "label_inclusion", "drift")
+
+
 @app.command()
-@job_command
+@partial(job_command, unsupported=NOT_FOR_PLAN)
 def plan(
     job: Job,
     more: MoreArgument = None,
@@ -790,8 +812,6 @@ def plan(
             raise ValueError(f"plan does not support --{option.replace('_', '-')}.")
     if job.drift != "auto":
         raise ValueError("plan does not support --drift.")
-    if job.tidy_groups:
-        raise ValueError("plan does not support --tidy-groups. Use the same names in the table.")
     if group is not None and rows is None:
         raise ValueError("--group needs --rows, the number of rows to draw from the group.")
     if rows is not None:
@@ -799,7 +819,8 @@ def plan(
         return
     with job.reading() as how:
         del how["weight"], how["weight_type"], how["label_inclusion"]
-        found = plan_labels(job.loaded, job.file, options=made, width=width, quantity=quantity, level=interval, **how)
+        how |= {"width": width, "quantity": quantity, "level": interval, "tidy_groups": job.tidy_groups}
+        found = plan_labels(job.loaded, job.file, options=made, **how)
     if out is not None:
         drawn = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)
         with writing.replacing(out) as path:
@@ -825,7 +846,7 @@ def _print_next_step(job: Job, out: Path, rows: "pd.DataFrame") -> None:
     column = job.labels or job.info.target or "LABELS"
     place = rows.columns[1 if len(job.file.files) > 1 else 0]
     by = [] if job.by is None else ["--by", job.by]
-    how = [*job.reading_options, *by, "--labels", column, "--interval", "0.95"]
+    how = [*job.reading_options, *by, *job.tidy_option, "--labels", column, "--interval", "0.95"]
     command = ["ordinalq", "predict", str(job.model), *job.tables, *how]
     display.labelled(
         "next",
@@ -869,6 +890,7 @@ def _draw_rows(
         del how["weight"], how["weight_type"], how["label_inclusion"]
         target, seed = job.labels or job.info.target, job.random_state
         how |= {"group": group, "target": target, "quantity": quantity, "level": level, "options": options}
+        how["tidy_groups"] = job.tidy_groups
         found = draw_rows(job.loaded, job.file, n_rows, random_state=seed, **how)
     with writing.replacing(out) as path:
         writing.write_table(found.rows, path, writing.table_format(out), csv_safe=job.csv_safe)

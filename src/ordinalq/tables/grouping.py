@@ -218,6 +218,19 @@ def merge_groups_by_spelling(summary: Summary, tidy_groups: bool) -> Summary:
     return summary if len(kept) == len(rows) else summary.regrouped(rows, summary.keys[kept])
 
 
+def merge_samples_by_spelling(samples: Samples, tidy_groups: bool) -> Samples:
+    """Return the samples of merged groups, see :func:`merge_spellings`."""
+    assert samples.keys is not None
+    rows, kept = merge_spellings(samples.keys, samples.sizes, tidy_groups)
+    if len(kept) == len(rows):
+        return samples
+    codes = np.empty(samples.n_items, dtype=np.intp)
+    codes[samples.items] = np.repeat(rows, samples.sizes)
+    merged = Samples.from_groups(codes)
+    merged.keys = samples.keys[kept]
+    return merged
+
+
 def as_list(by: By) -> list[str]:
     """Return the columns of groups; no two may be the same."""
     found = [by] if isinstance(by, str) else list(by)
