@@ -511,6 +511,17 @@ def test_groups_that_differ_in_case_and_blanks_are_counted_and_merged_on_request
     assert {one["group"].casefold() for one in found} <= {"north pole", "north  pole", "south", "west"}
 
 
+def test_a_misspelt_label_is_answered_by_the_class(rng, tmp_path, capsys):
+    frame, path = moods(rng), tmp_path / "m.oq"
+    oq.TableModel(oq.PACC()).fit(frame, "mood").save(path)
+    frame.loc[7, "mood"] = "very unhappy"
+    new = str(written(frame, tmp_path / "new.csv"))
+    for command in (["evaluate", str(path), new], ["predict", str(path), new, "--labels", "mood"]):
+        assert main(command) == 2
+        assert "line 9" in (error := capsys.readouterr().err)
+        assert "'very unhappy'; did you mean 'VeryUnhappy' or" in error
+
+
 def test_evaluate_and_plan_merge_spellings_as_predict_does(rng, tmp_path, capsys):
     shops = rng.choice(["North Pole", "North Pole", "North Pole", "north  pole", "NORTH POLE", "South"], size=1000)
     frame = moods(rng).assign(shop=shops)

@@ -36,6 +36,7 @@ PLACE = re.compile(r"([A-Za-z]*)([0-9]*)")
 CELLS = {"table:table-cell", "table:covered-table-cell"}
 
 ADVICE = "Save it as CSV in Excel."
+NO_WORKBOOK = "Give it the extension of its format, such as .csv, or save it as CSV in Excel."
 
 
 class Sheet(NamedTuple):
@@ -103,7 +104,8 @@ def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
     except (calamine.CalamineError, zipfile.BadZipFile, expat.ExpatError, OSError) as error:
         if isinstance(error, PermissionError):
             raise
-        raise ValueError(f"{name}: not a readable Excel or OpenDocument file ({error}). {ADVICE}") from error
+        advice = ADVICE if zipfile.is_zipfile(path) else NO_WORKBOOK
+        raise ValueError(f"{name}: not a readable Excel or OpenDocument file ({error}). {advice}") from error
     names = [_word(cell) or "" for cell in cells[0]] if cells else []
     if not any(names):
         raise ValueError(f"{name}: expected the names of the columns in the first row, got an empty sheet.")

@@ -37,7 +37,7 @@ from ordinalq.tables.grouping import (
     parsed_classes,
 )
 from ordinalq.tables.inner import fitted_quantifier, model_for
-from ordinalq.tables.model import TableModel, needed_columns, scores_of, warn_of_weights
+from ordinalq.tables.model import TableModel, needed_columns, scores_of, warn_of_unread, warn_of_weights
 
 # Errors of estimates next to the truth of samples, and what they say of a model.
 
@@ -278,7 +278,8 @@ def scored_samples(
         samples.prevalences = samples.average(np.eye(len(classes))[codes])
     _warn_of_training_items(fitted_quantifier(model), codes, file.name)
     report_step("scores of the rows", 3, 10, 4)
-    S = scores_of(model, frame)
+    S, n_unread = scores_of(model, frame)
+    warn_of_unread(model, n_unread, len(S))
     report_step("estimates", 7, 10, 3)
     return S, samples
 
