@@ -281,6 +281,20 @@ def test_a_table_in_another_encoding_can_be_read_again(app):
     assert "Müller 1" in client.done(project).text
 
 
+def test_groups_merged_in_training_are_merged_in_the_new_table_unless_changed(app, tables):
+    labelled, new = tables
+    client = Client(app.port)
+    project = client.project(client.send("/upload", "grades.csv", csv(labelled)))
+    client.post(f"{project}/fit", [*ordered(labelled)[:-1], ("method", "PACC"), ("tidy", "1")])
+    client.done(project)
+    client.send(f"{project}/sample", "new.csv", csv(new))
+    box = '<input type="checkbox" name="tidy" value="1"'
+    assert f"{box} checked>" in client.done(project).text
+    client.post(f"{project}/predict", {"by": "shop"})
+    client.done(project)
+    assert f"{box}>" in client.get(f"{project}/new").text
+
+
 def test_each_sheet_with_cells_can_be_chosen(app, tables, tmp_path):
     labelled, _ = tables
     with pd.ExcelWriter(tmp_path / "t.xlsx", engine="xlsxwriter") as book:
