@@ -281,6 +281,41 @@ def test_a_table_in_another_encoding_can_be_read_again(app):
     assert "Müller 1" in client.done(project).text
 
 
+def test_groups_merged_in_training_are_merged_in_the_new_table_unless_changed(app, tables):
+    labelled, new = tables
+    client = Client(app.port)
+    project = client.project(client.send("/upload", "grades.csv", csv(labelled)))
+    client.post(f"{project}/fit", [*ordered(labelled)[:-1], ("method", "PACC"), ("tidy", "1")])
+    client.done(project)
+    client.send(f"{project}/sample", "new.csv", csv(new))
+    box = '<input type="checkbox" name="tidy" value="1"'
+    assert f"{box} checked>" in client.done(project).text
+    client.post(f"{project}/predict", {"by": "shop"})
+    client.done(project)
+    assert f"{box}>" in client.get(f"{project}/new").text
+
+
+def test_each_sheet_with_cells_can_be_chosen(app, tables, tmp_path):
+    labelled, _ = tables
+    with pd.ExcelWriter(tmp_path / "t.xlsx", engine="xlsxwriter") as book:
+        pd.DataFrame({"note": ["made by hand"]}).to_excel(book, sheet_name="Read me", index=False)
+        pd.DataFrame().to_excel(book, sheet_name="Empty", index=False)
+        labelled.to_excel(book, sheet_name="Grades", index=False)
+    client = Client(app.port)
+    project = client.project(client.send("/upload", "grades.xlsx", (tmp_path / "t.xlsx").read_bytes()))
+    page = unescape(client.done(project).text)
+    assert "sheet 'Read me' is read; choose another below: Read me, Grades" in page
+    assert re.findall(r'<select id="table-sheet".*</select>', page) == [
+        '<select id="table-sheet" name="sheet"><option>Read me</option><option>Grades</option></select>'
+    ]
+    client.post(f"{project}/read", {"which": "table", "sheet": "Grades"})
+    page = client.done(project).text
+    assert "<option selected>Grades</option>" in page
+    assert "<option selected>grade</option>" in page
+    # Reading it again in another way keeps the sheet.
+    assert '<input type="hidden" name="sheet" value="Grades">' in page
+
+
 def test_deleting_removes_the_files(app, tables):
     client = Client(app.port)
     project = client.project(client.send("/upload", "one.csv", csv(tables[0])))

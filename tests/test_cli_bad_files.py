@@ -174,7 +174,7 @@ OTHER_FORMATS = {
     "plain.csv.gz": (GOOD.encode(), "not a readable csv file: Not a gzipped file"),
     "short.csv.gz": (gzip.compress(GOOD.encode())[:-20], "not a readable csv file"),
     "table.xlsx": (b"PK", "not a readable Excel or OpenDocument file"),
-    "text.xlsx": (GOOD.encode(), "Save it as CSV in Excel."),
+    "text.xlsx": (GOOD.encode(), "Give it the extension of its format, such as .csv, or save it as CSV in Excel."),
     "renamed.csv": (b"PK\x03\x04 and so on\n", "got a file of Excel. Save it as CSV in Excel"),
     "older.csv": (b"\xd0\xcf\x11\xe0 and so on\n", "got a file of Excel. Save it as CSV in Excel"),
     "no_ending": (GOOD.encode(), "expected a file .csv, .tsv, .xlsx, .ods, .jsonl or .parquet"),

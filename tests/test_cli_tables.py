@@ -67,6 +67,7 @@ def test_last_lines_of_predict_count_groups_that_do_not_fit_and_name_the_next_st
     assert (found.drop("strange") != "good").sum() <= 1
 
 
+@pytest.mark.filterwarnings("default:.*no word of the training texts")
 def test_diagnosis_is_not_followed_by_a_good_fit_to_the_training_groups(reviews, tmp_path, capsys):
     train = ["--target", "stars", "--text", "review", "--by", "product", "--method", "GroupBLP"]
     run("fit", reviews / "train.csv", *train, "--out", tmp_path / "groups.oq")
@@ -292,7 +293,7 @@ def test_kinds_of_columns_are_found(mixed_model):
     }
     assert oq.load_model(mixed_model).unused_ == {
         "stars": "the target",
-        "code": "it has 300 different values in 300 rows and is not text",
+        "code": "300 different values in 300 rows, no text",
         "day": "a date",
     }
     assert info.target == "stars"
@@ -526,6 +527,7 @@ def test_rows_without_a_label_are_left_out_on_request(tmp_path, capsys):
     assert oq.load_model(tmp_path / "m.oq").classes_.tolist() == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.filterwarnings("default:.*no word of the training texts")
 def test_missing_values_in_new_tables_are_filled(mixed_model, tmp_path):
     new = mixed_table(50).drop(columns="stars")
     new[["price", "size", "day", "comment"]] = None
@@ -793,6 +795,33 @@ def test_next_step_names_all_files_of_the_table(reviews, tmp_path, capsys):
     last = capsys.readouterr().out.splitlines()[-1]
     command = f"ordinalq predict {reviews / 'stars.oq'} {tables[0]} {tables[1]}"
     assert last.strip() == f"{command} --labels stars --interval 0.95"
+
+
+def test_next_step_repeats_how_the_table_is_read(reviews, tmp_path, capsys):
+    with pd.ExcelWriter(tmp_path / "new.xlsx", engine="xlsxwriter") as book:
+        pd.DataFrame({"note": ["made by hand"]}).to_excel(book, sheet_name="Read me", index=False)
+        pd.read_csv(reviews / "new.csv").to_excel(book, sheet_name="Not rated", index=False)
+    reading = ["--sheet", "Not rated", "--by", "product"]
+    run("predict", reviews / "stars.oq", tmp_path / "new.xlsx", *reading, "--interval", "0.9")
+    command = shlex.split(capsys.readouterr().out.splitlines()[-1].partition("ordinalq ")[2])
+    assert command[0] == "plan"
+    run(*command, "--rows", "5", "--out", tmp_path / "rows.csv")
+    command = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    assert command[-8:] == [*reading, "--labels", "stars", "--interval", "0.95"]
+
+
+@pytest.mark.filterwarnings("default:.*no word of the training texts")
+@pytest.mark.parametrize("options", [[], ["--by", "product"], ["--by", "product", "--n-jobs", "2"]])
+def test_rows_without_a_known_word_are_counted_in_a_warning(options, reviews, tmp_path, capsys):
+    new = pd.read_csv(reviews / "new.csv")
+    predict = ["predict", reviews / "stars.oq", written(new, tmp_path / "new.csv"), *options]
+    run(*predict)
+    assert "no word of the training texts" not in capsys.readouterr().err
+    written(new.assign(review=[str(10**6 + i) for i in range(len(new))]), tmp_path / "new.csv")
+    run(*predict)
+    error = capsys.readouterr().err
+    assert error.startswith("ordinalq: warning: 1,600 of 1,600 rows have no word of the training texts in 'review', so")
+    assert error.count("\n") == 1
 
 
 def test_methods_lists_the_catalog(capsys):

@@ -329,6 +329,17 @@ def test_no_control_byte_from_data_reaches_a_terminal(verb, model, tmp_path):
     assert len(text) > 20
 
 
+@pytest.mark.filterwarnings("default:the font of the plot")
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_characters_that_the_font_lacks_are_named_in_one_warning(kind, model, tmp_path, capsys):
+    (tmp_path / "t.csv").write_bytes(HEAD + "1,S,京東\n2,M,京\n3,L,plain\n".encode())
+    out = ["--by", "product", "--plot", str(tmp_path / f"plot.{kind}")]
+    assert main(["predict", str(model), str(tmp_path / "t.csv"), *out]) == 0
+    error = capsys.readouterr().err
+    assert error.startswith("ordinalq: warning: the font of the plot has no character 京東 and shows boxes. Set font")
+    assert error.count("\n") == 1
+
+
 @pytest.mark.filterwarnings("default:4 cells begin")
 @pytest.mark.parametrize("safe", [False, True])
 def test_spreadsheet_formulas_are_written_as_they_are_with_a_warning_or_quoted(safe, model, tmp_path, capsys):

@@ -413,6 +413,13 @@ def test_plan_of_a_whole_table_has_a_column_for_the_labels(tables, tmp_path, cap
     assert f"{len(rows):,} labels in 1 group" in capsys.readouterr().out
 
 
+def test_help_of_plan_lists_no_option_that_it_refuses(capsys):
+    run("plan", "--help")
+    text = capsys.readouterr().out
+    assert "--tidy-groups" in text
+    assert not [option for option in ("--weight", "--label-inclusion", "--drift") if option in text]
+
+
 # ---- evaluation ----------------------------------------------------------------------------------------------------
 
 

@@ -556,7 +556,18 @@ def test_groups_with_a_doubtful_or_bad_fit_are_marked_in_every_plot(rng):
     assert distributions.WARNING in box.get_title().get_text()
     top = plot.trend(found)[0]
     assert distributions.WARNING in [text.get_text() for text in top.get_legend().get_texts()]
+    for pair in (("2021", "2022"), ("2021", "2023"), ("2022", "2023")):
+        ax = plot.comparison(found.compare(*pair))
+        assert distributions.WARNING in ax.get_title(loc="left")
+        names = ax.get_ylabel().partition(",")[0].split(" - ")
+        assert names == [("" if name == "2021" else "! ") + name for name in pair]
+        assert found.provenance.short in ax.figure.get_suptitle()
+    ax = plot.comparison(found.compare("2021", "2022", "2023"))
+    assert distributions.WARNING in ax.get_title(loc="left")
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names == ["2021 - ! 2022", "2021 - ! 2023", "! 2022 - ! 2023"]
     clean = replace(found, fit=np.array(["good", "good", "too few items"]))
+    assert distributions.WARNING not in plot.comparison(clean.compare("2021", "2023")).get_title(loc="left")
     assert not any(ax.get_title(loc="left").startswith("!") for ax in clean.plot())
     assert plot.trend(clean)[0].get_legend() is None
 

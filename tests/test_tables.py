@@ -511,6 +511,44 @@ def test_groups_that_differ_in_case_and_blanks_are_counted_and_merged_on_request
     assert {one["group"].casefold() for one in found} <= {"north pole", "north  pole", "south", "west"}
 
 
+def test_a_misspelt_label_is_answered_by_the_class(rng, tmp_path, capsys):
+    frame, path = moods(rng), tmp_path / "m.oq"
+    oq.TableModel(oq.PACC()).fit(frame, "mood").save(path)
+    frame.loc[7, "mood"] = "very unhappy"
+    new = str(written(frame, tmp_path / "new.csv"))
+    for command in (["evaluate", str(path), new], ["predict", str(path), new, "--labels", "mood"]):
+        assert main(command) == 2
+        assert "line 9" in (error := capsys.readouterr().err)
+        assert "'very unhappy'; did you mean 'VeryUnhappy' or" in error
+
+
+def test_evaluate_and_plan_merge_spellings_as_predict_does(rng, tmp_path, capsys):
+    shops = rng.choice(["North Pole", "North Pole", "North Pole", "north  pole", "NORTH POLE", "South"], size=1000)
+    frame = moods(rng).assign(shop=shops)
+    path, new, tidy = tmp_path / "m.oq", tmp_path / "new.csv", tmp_path / "tidy.csv"
+    oq.TableModel(oq.PACC()).fit(moods(rng), "mood").save(path)
+    frame.to_csv(new, index=False)
+    frame.assign(shop=np.where(shops == "South", "South", "North Pole")).to_csv(tidy, index=False)
+
+    def answer(subcommand, table, *options):
+        assert main([subcommand, str(path), str(table), "--by", "shop", "--json", *map(str, options)]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    assert_allclose(
+        [row["nmd"] for row in answer("evaluate", new, "--tidy-groups")["errors"]],
+        [row["nmd"] for row in answer("evaluate", tidy)["errors"]],
+        atol=1e-9,
+    )
+    found = answer("plan", new, "--width", 0.1, "--tidy-groups", "--out", tmp_path / "rows.csv")
+    counts = [(one["shop"], one["n_items"], one["labels"]) for one in found["groups"]]
+    expected = answer("plan", tidy, "--width", 0.1)["groups"]
+    assert counts == [(one["shop"], one["n_items"], one["labels"]) for one in expected]
+    drawn = pd.read_csv(tmp_path / "rows.csv")["shop"].map(lambda name: " ".join(name.casefold().split()))
+    assert drawn.value_counts().to_dict() == {shop.casefold(): n for shop, _, n in counts if n}
+    answer("plan", new, "--tidy-groups", "--rows", 200, "--group", "north", "--out", tmp_path / "rows.csv")
+    assert set(pd.read_csv(tmp_path / "rows.csv")["shop"]) == {"North Pole", "north  pole", "NORTH POLE"}
+
+
 def test_predict_groups_of_a_frame_merges_spellings_as_files_do(rng):
     frame = moods(rng).assign(shop=rng.choice(["North", "north ", "zoo"], size=1000))
     model = oq.TableModel(oq.PACC()).fit(frame.drop(columns="shop"), "mood")

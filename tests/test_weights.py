@@ -459,6 +459,33 @@ def test_weights_of_a_table(rng, tmp_path):
     )
 
 
+def test_evaluation_of_groups_is_weighted(rng, tmp_path, capsys):
+    frame, new = table(rng), table(rng)
+    model = oq.TableModel(oq.PACC(), features=["x"]).fit(frame, "stars")
+    model.save(tmp_path / "model.oq")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    new.loc[new.index.repeat(new["w"])].to_csv(tmp_path / "repeated.csv", index=False)
+
+    def evaluation(name, *options):
+        arguments = ["evaluate", tmp_path / "model.oq", tmp_path / name, "--by", "shop", "--json", *options]
+        assert main(list(map(str, arguments))) == 0
+        return json.loads(capsys.readouterr().out)
+
+    weighted = evaluation("new.csv", "--weight", "w")
+    by_estimate = {row["estimate"]: row for row in weighted["errors"]}
+    means = [np.average(rows["stars"], weights=rows["w"]) for _, rows in new.groupby("shop")]
+    off = np.abs(np.array(means) - frame["stars"].mean()).mean()
+    assert_allclose(by_estimate["training prevalences"]["mean_class"], off)
+    one, other = evaluation("new.csv", "--weight", "w", "--weight-type", "frequency"), evaluation("repeated.csv")
+    assert one["n_items"] == other["n_items"] == new["w"].sum()
+    for row, expected in zip(one["errors"], other["errors"], strict=True):
+        numbers = [name for name, value in expected.items() if name != "estimate" and value is not None]
+        assert_allclose([row[name] for name in numbers], [expected[name] for name in numbers], atol=1e-4)
+    arguments = ["evaluate", tmp_path / "model.oq", tmp_path / "new.csv", "--weight", "w"]
+    assert main(list(map(str, arguments))) == 2
+    assert "--weight needs groups. Pass --by" in capsys.readouterr().err
+
+
 def test_weights_on_the_command_line(rng, tmp_path, capsys):
     frame, new = table(rng), table(rng)
     frame.to_csv(tmp_path / "train.csv", index=False)

@@ -149,8 +149,10 @@ async def new(request: Request, site: Site, project: Project) -> Response:
         # Weights of the model are those of the rows, unless the user has chosen otherwise.
         learned = {name for name, reason in project.fitted.unused.items() if reason == "the weight"}
         known = [name for name in forms.columns_of(preview) if name in learned] if project.answer is None else []
+        was_tidied = project.answer is None and project.choices is not None and project.choices.tidy_groups
         values = {
             "preview": preview,
+            "tidy": options.tidy_groups or was_tidied,
             "groups": forms.columns_of(preview),
             "periods": forms.periods_of(preview),
             "by": [*by, "", ""][:2],

@@ -21,6 +21,7 @@ WORDS = {
     r"name (?:it|the column|some|other columns) (?:in|with) (?:(?:features|text|categories)=\[\.\.\.\](?: or )?)+": (
         "choose what the column is used as"
     ),
+    r"sheet='NAME' reads another of": "choose another below:",
     r"(?:features|text|categories)=\[\.\.\.\]": "what the columns are used as",
     r"(?:give )?quoting='none'": "choose that quotes are plain characters",
     r"name its format with dates=\{[^}]*\}": "write them as 2024-01-31",
@@ -33,8 +34,8 @@ def with_app_names(message: str) -> str:
 
     >>> with_app_names("fill it, or use skip_unlabelled=True.")
     'fill it, or use the check box that skips rows without a class.'
-    >>> with_app_names("is not text; name it in text=[...] or categories=[...] to keep it")
-    'is not text; choose what the column is used as to keep it'
+    >>> with_app_names("no text; name it in text=[...] or categories=[...] to keep it")
+    'no text; choose what the column is used as to keep it'
     """
     for pattern, words in WORDS.items():
         message = re.sub(pattern, words, message)

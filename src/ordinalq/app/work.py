@@ -268,6 +268,7 @@ def plan(model: Path, table: Table, options: PredictOptions, width: float, quant
         quantity=quantity,
         level=options.level,
         options=options.interval_options,
+        tidy_groups=options.tidy_groups,
     )
     report_step("drawing the rows", 1, 2)
     rows = rows_to_label(file, found, options.labels or info.target)

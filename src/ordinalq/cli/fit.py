@@ -162,14 +162,7 @@ def fit(
         display.labelled(
             "groups", f"{group!r} may be a group of rows; fit --by {shlex.quote(group)} learns how groups differ"
         )
-    given = {
-        "--by": by,
-        "--weight": weight,
-        "--weight-type": weight_type if weight and weight_type != "survey" else None,
-    }
-    how = [word for option, value in given.items() if value is not None for word in (option, value)]
-    how += ["--tidy-groups"] if tidy_groups else []
-    display.next_step(shlex.join(["ordinalq", "predict", str(out), "NEW_TABLE", *how, "--interval", "0.95"]))
+    _print_predict(out, by, weight, weight_type, tidy_groups=tidy_groups)
 
 
 def _likely_group(file: "Table", target: str, text: Sequence[str]) -> str:
@@ -247,6 +240,9 @@ def evaluate(
         typer.Option(help="Protocol that draws samples: app, app-oq:0.2 or npp. Default: app, unless --by is given."),
     ] = None,
     by: Annotated[str | None, typer.Option(help="Columns of groups, as in predict. Each group is a sample.")] = None,
+    tidy_groups: TidyOption = False,
+    weight: WeightOption = None,
+    weight_type: WeightTypeOption = "survey",
     target: Annotated[str | None, typer.Option(help="Label column. Default: as in fit.")] = None,
     samples: Annotated[int, typer.Option(help="Number of samples to draw.")] = 1000,
     sample_size: Annotated[int, typer.Option(help="Items in each sample.")] = 100,
@@ -276,9 +272,10 @@ def evaluate(
     file = open_table(table, format, encoding, quoting, max_spool, sheet)
     loaded, info = load_model_and_info(model, trusted=split_names(trust))
     options: dict[str, Any] = {"target": target, "skip_unlabelled": skip_unlabelled, "random_state": random_state}
+    of_groups: dict[str, Any] = {"weight": weight, "weight_type": weight_type, "tidy_groups": tidy_groups}
     what = unit(target or info.target, info.classes)
     if methods:
-        how = {"by": columns_of(by, file), "n_samples": samples, "sample_size": sample_size, **options}
+        how = {"by": columns_of(by, file), "n_samples": samples, "sample_size": sample_size, **options, **of_groups}
         with display.working(f"comparing methods on {file.name}"):
             compared = compare_table(loaded, file, split_names(methods), protocol or "app", **how)
         if json:
@@ -289,10 +286,11 @@ def evaluate(
     groups = drawn = None
     with display.working(f"evaluating on {file.name}"):
         if by is not None:
-            groups = evaluate_table(loaded, file, by=columns_of(by, file), level=interval, **options)
+            groups = evaluate_table(loaded, file, by=columns_of(by, file), level=interval, **options, **of_groups)
         if by is None or protocol is not None:
             protocol = protocol or "app"
-            drawn = evaluate_table(loaded, file, protocol, n_samples=samples, sample_size=sample_size, **options)
+            how = {"n_samples": samples, "sample_size": sample_size, **options, **(of_groups if by is None else {})}
+            drawn = evaluate_table(loaded, file, protocol, **how)
     if json:
         found = [({"by": by}, groups), ({"protocol": protocol}, drawn)]
         results = [
@@ -306,10 +304,21 @@ def evaluate(
         if groups is not None:
             print_lines("\nThe same on drawn samples, with the same feature distribution within each class:\n")
         display.evaluation(drawn, str(protocol), len(info.classes), what, verbose=verbose)
-    groups_option = [] if by is None else ["--by", by]
-    display.next_step(
-        shlex.join(["ordinalq", "predict", str(model), "NEW_TABLE", *groups_option, "--interval", "0.95"])
-    )
+    _print_predict(model, by, weight, weight_type, tidy_groups=tidy_groups)
+
+
+def _print_predict(model: Path, by: str | None, weight: str | None, weight_type: str, *, tidy_groups: bool) -> None:
+    """Print the command that estimates groups as the model has learned them."""
+    from ordinalq.cli import display
+
+    given = {
+        "--by": by,
+        "--weight": weight,
+        "--weight-type": weight_type if weight and weight_type != "survey" else None,
+    }
+    how = [word for option, value in given.items() if value is not None for word in (option, value)]
+    how += ["--tidy-groups"] if tidy_groups else []
+    display.next_step(shlex.join(["ordinalq", "predict", str(model), "NEW_TABLE", *how, "--interval", "0.95"]))
 
 
 def _parameters(pairs: Sequence[str], tau: str | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -123,6 +124,8 @@ def with_option_names(text: str, options: Mapping[str, str]) -> str:
 
     >>> with_option_names("give quoting='none', or tau=True.", {"quoting": "--quoting"})
     'give --quoting none, or tau=True.'
+    >>> with_option_names("Use sample_weight='design weight'.", {"weight": "--weight"})
+    "Use --weight 'design weight'."
     """
 
     def option(match: re.Match[str]) -> str:
@@ -131,7 +134,7 @@ def with_option_names(text: str, options: Mapping[str, str]) -> str:
             return match[0]
         value = ""
         if match[3] is not None:
-            value = f" {match[3]}"
+            value = f" {shlex.quote(match[3])}"
         elif match[4] is not None:
             value = f" {match[4]}={match[5]}"
         elif match[2].isupper():

@@ -178,6 +178,22 @@ class Job:
         """The table."""
         return self._opened(self.table)
 
+    @property
+    def reading_options(self) -> list[str]:
+        """The given options for reading the table, to repeat in a suggested command."""
+        given = {
+            "--format": (self.format, None),
+            "--sheet": (self.sheet, None),
+            "--encoding": (self.encoding, "utf-8"),
+            "--quoting": (self.quoting, "auto"),
+        }
+        return [word for option, (value, usual) in given.items() if value != usual for word in (option, str(value))]
+
+    @property
+    def tidy_option(self) -> list[str]:
+        """The option --tidy-groups if it is given."""
+        return ["--tidy-groups"] if self.tidy_groups else []
+
     def _opened(self, path: Any) -> "Table":
         from ordinalq.io.table import open_table
 
@@ -543,13 +559,14 @@ def _print_plan(job: Job, estimates: "Estimates", *, has_misfits: bool) -> None:
     """Print the command that draws rows to label, if `plan` supports the options."""
     from ordinalq.cli import display
 
-    unsupported = (job.weight, job.label_inclusion, job.tidy_groups or None)
+    unsupported = (job.weight, job.label_inclusion)
     if job.by is None or str(job.table) == "-" or any(option is not None for option in unsupported):
         return
     if display.all_labelled(estimates):
         return
     labels = [] if job.labels is None else ["--labels", job.labels]
-    command = shlex.join(["ordinalq", "plan", str(job.model), *job.tables, "--by", job.by, *labels])
+    how = [*job.reading_options, "--by", job.by, *job.tidy_option, *labels]
+    command = shlex.join(["ordinalq", "plan", str(job.model), *job.tables, *how])
     display.next_step(f"{'to label items' if has_misfits else 'for narrower intervals'}: {command}")
 
 
@@ -749,7 +766,7 @@ def _is_table(name: str) -> bool:
 
 
 # Options of a job that plan rejects.
-NOT_OF_PLAN = ("tidy_groups", "label_inclusion", "drift", "weight", "weight_type")
+NOT_OF_PLAN = ("label_inclusion", "drift", "weight", "weight_type")
 
 
 @app.command()
@@ -795,8 +812,6 @@ def plan(
             raise ValueError(f"plan does not support --{option.replace('_', '-')}.")
     if job.drift != "auto":
         raise ValueError("plan does not support --drift.")
-    if job.tidy_groups:
-        raise ValueError("plan does not support --tidy-groups. Use the same names in the table.")
     if group is not None and rows is None:
         raise ValueError("--group needs --rows, the number of rows to draw from the group.")
     if rows is not None:
@@ -804,7 +819,8 @@ def plan(
         return
     with job.reading() as how:
         del how["weight"], how["weight_type"], how["label_inclusion"]
-        found = plan_labels(job.loaded, job.file, options=made, width=width, quantity=quantity, level=interval, **how)
+        how |= {"width": width, "quantity": quantity, "level": interval, "tidy_groups": job.tidy_groups}
+        found = plan_labels(job.loaded, job.file, options=made, **how)
     if out is not None:
         drawn = rows_to_label(job.file, found, job.labels or job.info.target, job.random_state)
         with writing.replacing(out) as path:
@@ -832,7 +848,8 @@ def _print_next_step(job: Job, out: Path, rows: "pd.DataFrame") -> None:
     column = job.labels or job.info.target or "LABELS"
     place = rows.columns[1 if len(job.file.files) > 1 else 0]
     by = [] if job.by is None else ["--by", job.by]
-    command = ["ordinalq", "predict", str(job.model), *job.tables, *by, "--labels", column, "--interval", "0.95"]
+    how = [*job.reading_options, *by, *job.tidy_option, "--labels", column, "--interval", "0.95"]
+    command = ["ordinalq", "predict", str(job.model), *job.tables, *how]
     display.labelled(
         "next",
         f"fill in {column} in {out}; copy it into a column {column} of {job.table}, to the rows whose numbers are in "
@@ -875,6 +892,7 @@ def _draw_rows(
         del how["weight"], how["weight_type"], how["label_inclusion"]
         target, seed = job.labels or job.info.target, job.random_state
         how |= {"group": group, "target": target, "quantity": quantity, "level": level, "options": options}
+        how["tidy_groups"] = job.tidy_groups
         found = draw_rows(job.loaded, job.file, n_rows, random_state=seed, **how)
     with writing.replacing(out) as path:
         writing.write_table(found.rows, path, writing.table_format(out), csv_safe=job.csv_safe)

@@ -10,6 +10,7 @@ from scipy.special import ndtr, ndtri
 from ordinalq._utils.text import finite, percent
 from ordinalq._utils.validation import Array, Floats, Mask
 from ordinalq.inference.bounds import Bounds
+from ordinalq.inference.provenance import Provenance
 from ordinalq.samples.keys import Keys
 from ordinalq.samples.labels import Scale
 
@@ -48,6 +49,10 @@ class Comparison:
         Difference of the share of each class and all below, and its interval.
     mean_name : {"mean class", "mean position"}
         Whether the mean is taken over values of the classes or over their positions 1..n.
+    fit : ndarray (K, 2), default=None
+        Fit of A and B, see :class:`ordinalq.Estimates`.
+    provenance : Provenance, default=None
+        Model and options of the estimates.
 
     Examples
     --------
@@ -75,6 +80,8 @@ class Comparison:
     cumulative_lower: Floats
     cumulative_upper: Floats
     mean_name: str = "mean class"
+    fit: Array | None = None
+    provenance: Provenance | None = None
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -245,7 +252,7 @@ def compared(
         upper[k] = np.minimum(np.maximum(ends[1], difference[k]), largest)
         score[k] = linear[:, -1] / np.maximum(s[:, -1], ROUNDING)
     zero = np.zeros((K, 1))
-    cumulative = {
+    cumulative: dict[str, Any] = {
         f"cumulative{end}": np.hstack([values[:, :-1], zero])
         for end, values in (("", difference), ("_lower", lower), ("_upper", upper))
     }

@@ -270,7 +270,9 @@ class Estimates:
             ratio = np.minimum(response[first], response[second])
             apart, E = linear[first] - linear[second], sampling[first] + sampling[second]
             same = SameGroup(of[first] == of[second], apart, E, ratio)
-        return compared(self.classes, a, b, _common(self, first, second), self.scale, same)
+        found = compared(self.classes, a, b, _common(self, first, second), self.scale, same)
+        fit = None if self.fit is None else np.column_stack([self.fit[first], self.fit[second]])
+        return replace(found, fit=fit, provenance=self.provenance)
 
     def _parts(self) -> tuple[Codes, Floats, Floats, Floats] | None:
         """Return group of each part (B,), `linear`, `sampling`, `response`, or None.

@@ -570,8 +570,8 @@ def _kind(frame: pd.DataFrame, name: str) -> tuple[str, str]:
     if distinct <= MAX_DISTINCT * len(words):
         return "category", ""
     return "", (
-        f"it has {frame[name].nunique()} different values in {len(frame)} rows and is not text; name it in text=[...] "
-        "or categories=[...] to keep it"
+        f"{frame[name].nunique():,} different values in {len(frame):,} rows, no text; name it in text=[...] or "
+        "categories=[...] to keep it"
     )
 
 

@@ -41,14 +41,19 @@ PLACE = re.compile(r"([A-Za-z]*)([0-9]*)")
 CELLS = {"table:table-cell", "table:covered-table-cell"}
 
 ADVICE = "Save it as CSV in Excel."
+NO_WORKBOOK = "Give it the extension of its format, such as .csv, or save it as CSV in Excel."
 
 
 class Sheet(NamedTuple):
-    """Column names, cells as words, and the sheet row number of each row."""
+    """Column names, cells as words, the sheet row number of each row.
+
+    `sheets` are the names of all sheets with cells.
+    """
 
     names: list[str]
     table: pa.Table
     rows: list[int]
+    sheets: list[str]
 
 
 class Spreadsheet:
@@ -64,6 +69,10 @@ class Spreadsheet:
     def columns(self) -> list[str]:
         """Return the names of the columns."""
         return self._read().names
+
+    def sheets(self) -> list[str]:
+        """Return the names of the sheets with cells."""
+        return self._read().sheets
 
     def blocks(self, wanted: Wanted) -> Iterator[Block]:
         """Yield all rows as one block."""
@@ -94,13 +103,14 @@ def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
     try:
         _check_size(path, name)
         with calamine.CalamineWorkbook.from_path(path) as book:
-            cells, first = _cells(book, name, sheet)
+            cells, first, sheets = _cells(book, name, sheet)
     except calamine.PasswordError as error:
         raise ValueError(f"{name}: the file is protected by a password. {ADVICE}") from error
     except (calamine.CalamineError, zipfile.BadZipFile, expat.ExpatError, OSError) as error:
         if isinstance(error, PermissionError):
             raise
-        raise ValueError(f"{name}: not a readable Excel or OpenDocument file ({error}). {ADVICE}") from error
+        advice = ADVICE if zipfile.is_zipfile(path) else NO_WORKBOOK
+        raise ValueError(f"{name}: not a readable Excel or OpenDocument file ({error}). {advice}") from error
     names = [_word(cell) or "" for cell in cells[0]] if cells else []
     if not any(names):
         raise ValueError(f"{name}: expected the names of the columns in the first row, got an empty sheet.")
@@ -118,11 +128,14 @@ def _sheet(path: Path, _changed: int, name: str, sheet: str | None) -> Sheet:
         )
     columns = [pa.array([_word(row[j]) for _, row in rows], type=pa.string()) for j in kept]
     named = [names[j] for j in kept]
-    return Sheet(named, pa.Table.from_arrays(columns, names=named), [number for number, _ in rows])
+    return Sheet(named, pa.Table.from_arrays(columns, names=named), [number for number, _ in rows], sheets)
 
 
-def _cells(book: Any, name: str, sheet: str | None) -> tuple[list[list[Any]], int]:
-    """Return the rows of a sheet from the first that is not empty, and its number."""
+def _cells(book: Any, name: str, sheet: str | None) -> tuple[list[list[Any]], int, list[str]]:
+    """Return the rows of a sheet, the number of the first, and all sheets with cells.
+
+    The rows are those from the first that is not empty.
+    """
     if sheet is not None and sheet not in book.sheet_names:
         there = nearest(sheet, book.sheet_names) or f"; there are {first_of(book.sheet_names)}."
         raise ValueError(f"{name}: has no sheet {sheet!r}{there}")
@@ -135,10 +148,11 @@ def _cells(book: Any, name: str, sheet: str | None) -> tuple[list[list[Any]], in
             first_of([one.name for one in filled]),
         )
     chosen = book.get_sheet_by_name(sheet) if sheet is not None else next(iter(filled), None)
+    sheets = [one.name for one in filled]
     if chosen is None or chosen.start is None:
-        return [], 1
+        return [], 1, sheets
     row, column = chosen.start
-    return [line[column:] for line in chosen.to_python(skip_empty_area=False)[row:]], row + 1
+    return [line[column:] for line in chosen.to_python(skip_empty_area=False)[row:]], row + 1, sheets
 
 
 def _word(cell: Any) -> str | None:

@@ -146,6 +146,13 @@ class TableFile:
         with self._errors():
             return self._reader.columns()
 
+    def sheets(self) -> list[str]:
+        """Return the names of the sheets with cells; empty for other formats."""
+        if self.format != "excel":
+            return []
+        with self._errors():
+            return self._reader.sheets()  # type: ignore[union-attr]
+
     def kinds(self) -> dict[str, str]:
         """Return the kind of each column of a Parquet file; empty for other formats."""
         return self._reader.kinds() if isinstance(self._reader, Parquet) else {}

@@ -20,6 +20,8 @@ from ordinalq.io.files import ENDINGS
 # Beginnings of cells that spreadsheets take for formulas.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 NUMBER = re.compile(r"[+-](?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+# Warning of matplotlib about a character that the font lacks.
+GLYPH = re.compile(r"Glyph (\d+) .*missing from (?:current )?font")
 FIGURES = ("png", "svg", "pdf")
 # Formats of numbers in Excel by the kind of a column.
 STYLES = {"f": "0.00", "i": "#,##0", "u": "#,##0"}
@@ -228,5 +230,21 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def save_figure(axes: Any, path: Path, kind: str) -> None:
-    """Write the figure of `axes`, one of `ordinalq.plot` or an array of them."""
-    np.ravel(axes)[0].figure.savefig(path, format=kind, dpi=150, bbox_inches="tight")
+    """Write the figure of `axes`, one of `ordinalq.plot` or an array of them.
+
+    One warning names all characters that the font of the figure lacks.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        np.ravel(axes)[0].figure.savefig(path, format=kind, dpi=150, bbox_inches="tight")
+    missing = dict.fromkeys(int(found[1]) for one in caught if (found := GLYPH.match(str(one.message))))
+    for one in caught:
+        if not GLYPH.match(str(one.message)):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    if missing:
+        warnings.warn(
+            f"the font of the plot has no character {''.join(map(chr, missing))} and shows boxes. Set font.family in a "
+            "matplotlibrc file to an installed font that has them.",
+            UserWarning,
+            stacklevel=2,
+        )

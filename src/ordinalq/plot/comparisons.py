@@ -11,7 +11,7 @@ from ordinalq._utils.validation import Counts, Floats, check_integer
 from ordinalq.inference.bounds import mean_class
 from ordinalq.inference.estimates import Estimates
 from ordinalq.plot import style
-from ordinalq.plot.distributions import WARNING, Distributions, Values, array, distributions
+from ordinalq.plot.distributions import MARK, UNLIKE, WARNING, Distributions, Values, array, distributions
 from ordinalq.plot.style import Axes
 from ordinalq.samples.keys import Keys, named, numbered
 
@@ -230,10 +230,11 @@ def comparison(found: "Comparison", ax: "Axes | None" = None, max_pairs: int = 3
 def _cuts(found: "Comparison", ax: "Axes | None", xlabel: str) -> "Axes":
     """Draw one pair: shares at or above each class but the first."""
     names = [f"≥ {plain(str(label))}" for label in found.classes[1:]]
-    a, b = shortened([plain(found.a.labels()[0]), plain(found.b.labels()[0])], NAME)
+    a, b = _pair_names(found, 1)[0]
     if ax is None:
         width = min(3.6 + 0.55 * len(names), 9.0)
         ax = style.new_axes((width, 3.2 + style.name_height(names, width)))
+        style.sign(ax.figure, found)
     x = np.arange(len(names))
     ends = (-100 * found.cumulative_upper[0, :-1], -100 * found.cumulative_lower[0, :-1])
     _whiskers(ax, x, ends, -100 * found.cumulative[0, :-1], upright=True)
@@ -245,17 +246,32 @@ def _cuts(found: "Comparison", ax: "Axes | None", xlabel: str) -> "Axes":
         style.literal([ax.set_xlabel(cut(plain(xlabel), style.NAME_LENGTH))])
     style.literal([ax.set_ylabel(f"{a} - {b}, percentage points")])
     mean = f"{found.mean_name} {found.mean[0]:+.2f} ({found.mean_lower[0]:+.2f} to {found.mean_upper[0]:+.2f})"
-    style.literal([ax.set_title(f"{mean}, {100 * found.level:g}% intervals", fontsize="small", loc="left")])
+    _title(ax, found, 1, f"{mean}, {100 * found.level:g}% intervals")
     return ax
+
+
+def _pair_names(found: "Comparison", k: int) -> list[tuple[str, str]]:
+    """Return the short names of the first k pairs, marked if the fit is not good."""
+    names = [plain(name) for name in [*found.a.labels()[:k], *found.b.labels()[:k]]]
+    short, fit = shortened(names, NAME), [None] * (2 * k) if found.fit is None else found.fit[:k].T.ravel().tolist()
+    marked = [f"{MARK if one in UNLIKE else ''}{name}" for name, one in zip(short, fit, strict=True)]
+    return list(zip(marked[:k], marked[k:], strict=True))
+
+
+def _title(ax: "Axes", found: "Comparison", k: int, title: str) -> None:
+    """Write the title, with a warning if a group of the first k pairs is marked."""
+    if found.fit is not None and np.isin(found.fit[:k], list(UNLIKE)).any():
+        title = f"{title}\n{MARK}{WARNING}"
+    style.literal([ax.set_title(title, fontsize="small", loc="left")])
 
 
 def _pairs(found: "Comparison", ax: "Axes | None", max_pairs: int) -> "Axes":
     """Draw the difference of the mean class of each pair, one below the other."""
     k = min(len(found), max_pairs)
-    short = [shortened([plain(name) for name in keys.labels()[:k]], NAME) for keys in (found.a, found.b)]
-    names = [f"{a} - {b}" for a, b in zip(*short, strict=True)]
+    names = [f"{a} - {b}" for a, b in _pair_names(found, k)]
     if ax is None:
         ax = style.new_axes((3.2 + style.LETTER_SMALL * max(map(len, names)), 1.1 + 0.26 * k))
+        style.sign(ax.figure, found)
     y = np.arange(k)
     _whiskers(ax, y, (found.mean_lower[:k], found.mean_upper[:k]), found.mean[:k], upright=False)
     ax.axvline(0, color=style.SOFT, linewidth=1.0, zorder=1)
@@ -265,8 +281,7 @@ def _pairs(found: "Comparison", ax: "Axes | None", max_pairs: int) -> "Axes":
     ax.set_ylim(k - 0.4, -0.6)
     part = "" if k == len(found) else f", the first {k} of {len(found)} pairs"
     ax.set_xlabel(f"difference of the {found.mean_name}{part}", fontsize="small")
-    title = f"{100 * found.level:g}% intervals, for all pairs together"
-    ax.set_title(title, fontsize="small", loc="left")
+    _title(ax, found, k, f"{100 * found.level:g}% intervals, for all pairs together")
     return ax
 
 

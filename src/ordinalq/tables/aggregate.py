@@ -18,7 +18,7 @@ import pandas as pd
 
 from ordinalq._utils.parallel import in_order
 from ordinalq._utils.progress import iterate_parts
-from ordinalq._utils.validation import Counts, check_integer, check_random_state
+from ordinalq._utils.validation import Counts, Floats, check_integer, check_random_state
 from ordinalq.io import columns as cells
 from ordinalq.io.files import Block, Wanted
 from ordinalq.io.table import Table, TableFile
@@ -26,7 +26,7 @@ from ordinalq.io.writing import replacing, write_bytes
 from ordinalq.samples.summary import Summary, merge_all
 from ordinalq.tables.grouping import By, Grouping, known_labels
 from ordinalq.tables.inner import fitted_quantifier
-from ordinalq.tables.model import needed_columns, scores_of
+from ordinalq.tables.model import needed_columns, scores_of, warn_of_unread
 
 # Files of chunks, by the hash of what determines them.
 KEPT = re.compile(r"[0-9a-f]{32}\.(npz|json)")
@@ -38,6 +38,8 @@ class Chunk(NamedTuple):
     summary: Summary
     strings: tuple[bool, ...]  # whether each column of groups had strings, see `ordinalq.tables.grouping.GroupColumn`
     seen: frozenset[str]  # columns that some row had, where rows may lack columns
+    n_rows: int
+    n_unread: int  # rows without a word that the model knows, see `ordinalq.tables.model.scores_of`
 
     @property
     def n_items(self) -> int:
@@ -47,9 +49,12 @@ class Chunk(NamedTuple):
 
 def merge_chunks(parts: Sequence[Chunk]) -> Chunk:
     """Merge chunks into one."""
-    strings = tuple(map(any, zip(*(part.strings for part in parts), strict=True)))
     return Chunk(
-        Summary.merged([part.summary for part in parts]), strings, frozenset().union(*(part.seen for part in parts))
+        Summary.merged([part.summary for part in parts]),
+        tuple(map(any, zip(*(part.strings for part in parts), strict=True))),
+        frozenset().union(*(part.seen for part in parts)),
+        sum(part.n_rows for part in parts),
+        sum(part.n_unread for part in parts),
     )
 
 
@@ -90,10 +95,11 @@ class Reading:
     def part(self, frame: pd.DataFrame) -> Chunk:
         """Return what some rows give."""
         seen = frozenset(frame.attrs.pop("seen", ()))
-        return Chunk(self._summary(frame), self.groups.strings(frame), seen)
+        S, n_unread = scores_of(self.model, frame)
+        return Chunk(self._summary(frame, S), self.groups.strings(frame), seen, len(S), n_unread)
 
-    def _summary(self, frame: pd.DataFrame) -> Summary:
-        """Return the sums over the groups of some rows."""
+    def _summary(self, frame: pd.DataFrame, S: Floats) -> Summary:
+        """Return the sums over the groups of some rows with scores S (N, n)."""
         quantifier = fitted_quantifier(self.model)
         samples = self.groups.samples(frame)
         known: Any = [None] * len(frame) if self.with_gaps else None
@@ -104,7 +110,7 @@ class Reading:
         how: dict[str, Any] = {"sample_weight": None if weightless else w, "weight_type": self.weight_type}
         if self.label_inclusion is not None:
             how["label_inclusion"] = cells.probabilities(frame, self.label_inclusion)
-        summary = quantifier.summarize(scores_of(self.model, frame), samples, labels=known, **how)
+        summary = quantifier.summarize(S, samples, labels=known, **how)
         if weightless:
             return _empty(summary)
         return summary.compact() if self.compact else summary
@@ -145,7 +151,8 @@ class FinishedBlocks:
             if hashlib.sha256(content).hexdigest() != about["sha256"]:
                 return None
             summary = Summary.load(self.folder / f"{key}.npz")
-            return Chunk(summary, tuple(about["strings"]), frozenset(about["seen"]))
+            counts = int(about["n_rows"]), int(about["n_unread"])
+            return Chunk(summary, tuple(about["strings"]), frozenset(about["seen"]), *counts)
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -154,7 +161,8 @@ class FinishedBlocks:
         with replacing(self.folder / f"{key}.npz") as path:
             chunk.summary.save(path)
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        about = {"sha256": digest, "strings": chunk.strings, "seen": sorted(chunk.seen)}
+        counts = {"n_rows": chunk.n_rows, "n_unread": chunk.n_unread}
+        about = {"sha256": digest, "strings": chunk.strings, "seen": sorted(chunk.seen), **counts}
         write_bytes(self.folder / f"{key}.json", json.dumps(about).encode())
 
     def delete(self) -> None:
@@ -174,17 +182,21 @@ def read_summary(reading: Reading, file: Table, *, n_jobs: int = 1, finished: Fi
     """
     reading.check(file)
     seen: set[str] = set()
+    n_rows = n_unread = 0
 
     def summaries() -> Iterator[Summary]:
+        nonlocal n_rows, n_unread
         calls = ((part, block, finished) for part, block in file.blocks(reading.wanted))
         chunks = in_order(_chunk, reading, calls, n_jobs, _light)
         for chunk in iterate_parts("reading the table", chunks, file.n_bytes):
             reading.groups.record_strings(chunk.strings)
             seen.update(chunk.seen)
+            n_rows, n_unread = n_rows + chunk.n_rows, n_unread + chunk.n_unread
             yield chunk.summary
 
     summary = merge_all(summaries())
     file.check_seen(reading.wanted, seen)
+    warn_of_unread(reading.model, n_unread, n_rows)
     return summary
 
 

@@ -35,6 +35,7 @@ from ordinalq.solvers.solution import warn_of_failed
 from ordinalq.tables.aggregate import Chunk, Reading, merge_chunks
 from ordinalq.tables.grouping import By, Grouping, names_of
 from ordinalq.tables.inner import fitted_quantifier, model_for
+from ordinalq.tables.model import warn_of_unread
 from ordinalq.version import __version__
 
 # Items of one group that a task takes, where a method needs all of them: about two gigabytes for five classes.
@@ -214,6 +215,7 @@ def layout(task: Task, known: Sequence[Chunk], file: Table | None = None, max_it
     whole = merge_chunks(known)
     assert whole.summary.keys is not None
     keys, n_items = whole.summary.keys, whole.summary.n_items
+    warn_of_unread(task.reading.model, whole.n_unread, whole.n_rows)
     if file is not None:
         file.check_seen(task.reading.wanted, whole.seen)
         task.reading.groups.record_strings(whole.strings)

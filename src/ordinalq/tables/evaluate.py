@@ -18,6 +18,7 @@ from ordinalq.inference.model import has_held_out, values_of
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.inference.predict import estimate
 from ordinalq.inference.provenance import fitted_model
+from ordinalq.io import columns as cells
 from ordinalq.io.table import Table
 from ordinalq.metrics import errors, mean_and_std
 from ordinalq.model_selection.compare import MethodComparison, check_methods
@@ -25,9 +26,18 @@ from ordinalq.protocols import APP, APPOQ, NPP
 from ordinalq.quantifiers.base import Quantifier
 from ordinalq.samples.labels import encode_labels
 from ordinalq.samples.samples import Samples
-from ordinalq.tables.grouping import By, Grouping, check_by, labelled_rows, names_of, parsed_classes
+from ordinalq.samples.weights import Weights, in_usual_unit
+from ordinalq.tables.grouping import (
+    By,
+    Grouping,
+    check_by,
+    labelled_rows,
+    merge_samples_by_spelling,
+    names_of,
+    parsed_classes,
+)
 from ordinalq.tables.inner import fitted_quantifier, model_for
-from ordinalq.tables.model import TableModel, needed_columns, scores_of
+from ordinalq.tables.model import TableModel, needed_columns, scores_of, warn_of_unread, warn_of_weights
 
 # Errors of estimates next to the truth of samples, and what they say of a model.
 
@@ -72,7 +82,7 @@ def group_error_table(estimates: Mapping[str, Floats], samples: Samples, found: 
     table = error_table(estimates, samples, values)
     for measure in ("nmd", "mean_class"):
         by_estimate = [sample_errors(P, samples, measure, values) for P in estimates.values()]
-        table[f"{measure}_by_items"] = [np.average(e, weights=samples.sizes) for e in by_estimate]
+        table[f"{measure}_by_items"] = [np.average(e, weights=found.n_items) for e in by_estimate]
     table.loc[0, ["covered", "mean_class_covered", "width"]] = _covered(found, samples)
     model, *others = estimates
     e = {name: sample_errors(P, samples, "nmd", values) for name, P in estimates.items()}
@@ -81,7 +91,8 @@ def group_error_table(estimates: Mapping[str, Floats], samples: Samples, found: 
         "level": found.level,
         "mean_name": found.scale.name,
         "steps_of_one": bool((np.abs(np.diff(values)) == 1).all()),
-        "n_single": int((samples.sizes == 1).sum()),
+        "n_single": int((found.n_items == 1).sum()),
+        "n_items": int(found.n_items.sum()),
         "comparisons": compared,
         "verdict": verdict(compared, len(samples)),
     }
@@ -176,11 +187,12 @@ def evaluate_table(
     S, samples = scored_samples(model, file, protocol, by=by, random_state=random_state, **how)
     if by is None:
         table = error_table(_estimates(quantifier, S, samples), samples, values_of(quantifier))
+        table.attrs["n_items"] = len(S)
     else:
         summary = quantifier.summarize(S, samples)
         found = estimate(quantifier, summary, level, IntervalOptions(random_state=random_state))
         table = group_error_table(_estimates(quantifier, S, samples, found.prevalences), samples, found)
-    table.attrs |= {"n_samples": len(samples), "n_items": len(S)}
+    table.attrs["n_samples"] = len(samples)
     return table
 
 
@@ -223,6 +235,9 @@ def scored_samples(
     n_samples: int = 1000,
     sample_size: int = 100,
     skip_unlabelled: bool = False,
+    weight: str | None = None,
+    weight_type: str = "survey",
+    tidy_groups: bool = False,
     random_state: int = 0,
 ) -> tuple[Floats, Samples]:
     """Return scores (N, n) of the labelled rows of a table, and samples of them.
@@ -231,13 +246,18 @@ def scored_samples(
     of the labels. None is the column of the training table. Without `by`, samples are drawn: "app": distributions drawn
     uniformly; "app-oq:0.2": the smoothest fifth of them; "npp": rows drawn at random. If a class has fewer items than a
     sample needs, they are repeated, which is logged. With `by`, the groups of these columns, or periods such as
-    "date:month", are the samples. Rows without a label are an error, or skipped.
+    "date:month", are the samples, and the column `weight` has weights of the rows of the type `weight_type`. With
+    `tidy_groups`, groups whose names differ only in case and blanks are merged. Rows without a label are an error, or
+    skipped.
     """
     target = target or (model.target_ if isinstance(model, TableModel) else None)
-    if (weight := getattr(model, "weight_", None)) is not None:
+    if by is None and (weight is not None or tidy_groups):
+        raise ValueError(f"{'tidy_groups' if weight is None else 'weight'} needs groups. Pass by='...'.")
+    if by is not None:
+        warn_of_weights(model, weight)
+    elif (known := getattr(model, "weight_", None)) is not None:
         warnings.warn(
-            f"the model was fitted with the weights {weight!r}, but evaluate does not support them: every row "
-            "counts once, in the true prevalences and in the estimates.",
+            f"the model was fitted with the weights {known!r}, but samples are drawn and estimated without weights.",
             UserWarning,
             stacklevel=4,
         )
@@ -247,24 +267,29 @@ def scored_samples(
     kind, _, argument = protocol.partition(":")
     check_choice("protocol", kind, ("app", "app-oq", "npp"))
     report_step("", 0, 10, 3)
-    frame, classes, codes = _labelled(model, file, target, names_of(by), skip_unlabelled)
+    others = [*names_of(by), *([] if weight is None else [weight])]
+    frame, classes, codes = _labelled(model, file, target, others, skip_unlabelled)
     if by is None:
         samples = _drawn(kind, argument, codes, classes, n_samples, sample_size, random_state)
     else:
-        samples = Grouping(by, file.format).samples(frame, codes, np.arange(len(classes)))
+        groups = merge_samples_by_spelling(Grouping(by, file.format).samples(frame), tidy_groups)
+        w = None if weight is None else cells.weights(frame, weight)
+        samples = groups.weighted(in_usual_unit(Weights.of(w, weight_type, len(frame)))[0])
+        samples.prevalences = samples.average(np.eye(len(classes))[codes])
     _warn_of_training_items(fitted_quantifier(model), codes, file.name)
     report_step("scores of the rows", 3, 10, 4)
-    S = scores_of(model, frame)
+    S, n_unread = scores_of(model, frame)
+    warn_of_unread(model, n_unread, len(S))
     report_step("estimates", 7, 10, 3)
     return S, samples
 
 
 def _labelled(
-    model: Any, file: Table, target: str, by: Sequence[str], skip_unlabelled: bool
+    model: Any, file: Table, target: str, others: Sequence[str], skip_unlabelled: bool
 ) -> tuple[pd.DataFrame, Array, Index]:
     """Return the labelled rows of a table, the ordered classes, and the codes."""
     quantifier, needed = fitted_quantifier(model), list(needed_columns(model))
-    columns = list(dict.fromkeys([*needed, target, *by]))
+    columns = list(dict.fromkeys([*needed, target, *others]))
     file.require(needed, columns)
     names = [str(label) for label in quantifier.classes_.tolist()]
     frame, y, *_ = labelled_rows(file.read(columns), target, names, skip_unlabelled)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ordinalq._utils.text import first_of, nearest
 from ordinalq._utils.validation import Array, Index
 from ordinalq.io.columns import (
     MISSING_WORDS,
@@ -218,6 +219,19 @@ def merge_groups_by_spelling(summary: Summary, tidy_groups: bool) -> Summary:
     return summary if len(kept) == len(rows) else summary.regrouped(rows, summary.keys[kept])
 
 
+def merge_samples_by_spelling(samples: Samples, tidy_groups: bool) -> Samples:
+    """Return the samples of merged groups, see :func:`merge_spellings`."""
+    assert samples.keys is not None
+    rows, kept = merge_spellings(samples.keys, samples.sizes, tidy_groups)
+    if len(kept) == len(rows):
+        return samples
+    codes = np.empty(samples.n_items, dtype=np.intp)
+    codes[samples.items] = np.repeat(rows, samples.sizes)
+    merged = Samples.from_groups(codes)
+    merged.keys = samples.keys[kept]
+    return merged
+
+
 def as_list(by: By) -> list[str]:
     """Return the columns of groups; no two may be the same."""
     found = [by] if isinstance(by, str) else list(by)
@@ -325,10 +339,7 @@ def labelled_rows(
         strange = np.array([label not in known for label in y.tolist()])
         if strange.any():
             at = int(strange.argmax())
-            raise ValueError(
-                f"{place(rows, rows.index[at])}: column {target!r} has a label that is not among the "
-                f"classes {', '.join(map(str, classes))}: {short(kept[at])}."
-            )
+            raise _unknown_label(rows, at, target, classes, kept[at])
     return rows, y, int(missing.sum()), classes
 
 
@@ -390,11 +401,17 @@ def known_labels(frame: pd.DataFrame, column: str, classes: Array) -> Array:
     absent = {None, "", *MISSING_WORDS} - set(known)
     strange = next((i for i, word in enumerate(words) if word not in absent and word not in known), None)
     if strange is not None:
-        raise ValueError(
-            f"{place(frame, frame.index[strange])}: column {column!r} has a label that is not among the classes "
-            f"{', '.join(map(str, classes))}: {short(words[strange])}."
-        )
+        raise _unknown_label(frame, strange, column, classes, words[strange])
     return np.array([known.get(word) for word in words], dtype=object)
+
+
+def _unknown_label(frame: pd.DataFrame, at: int, column: str, classes: Iterable[Any], label: Any) -> ValueError:
+    """Return the error for a label of a row that is not a class."""
+    names = [str(one) for one in classes]
+    return ValueError(
+        f"{place(frame, frame.index[at])}: column {column!r} has a label that is not among the classes "
+        f"{', '.join(names)}: {short(label)}{nearest(str(label), names) or '.'}"
+    )
 
 
 def _label_values(rows: pd.DataFrame, target: str, classes: Sequence[Any] | None, words: Array) -> Array:
@@ -425,7 +442,7 @@ def _label_values(rows: pd.DataFrame, target: str, classes: Sequence[Any] | None
                 f"{source_name(rows)}: column {target!r} has {len(distinct):,} different values, too many for classes. "
                 "Use the column of the labels."
             )
-        some = ", ".join(word[:40] for word in distinct[:5])
+        some = first_of([word[:40] for word in distinct])
         raise ValueError(
             f"{source_name(rows)}: column {target!r} has labels without an order ({some}): "
             "give all of them in ascending order, classes=[...]."

@@ -1,5 +1,6 @@
 """Rows of a table to label."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +11,9 @@ from ordinalq.inference.label_plan import LabelsNeeded, SpreadLabels, drawn_item
 from ordinalq.inference.options import IntervalOptions
 from ordinalq.io.columns import as_words, is_missing, source_name
 from ordinalq.io.table import Table
-from ordinalq.samples.keys import Keys
+from ordinalq.samples.summary import Summary
 from ordinalq.tables.aggregate import Reading, read_summary
-from ordinalq.tables.grouping import By, Grouping
+from ordinalq.tables.grouping import By, Grouping, merge_spellings
 from ordinalq.tables.inner import fitted_quantifier
 from ordinalq.tables.predict import find_group
 
@@ -20,12 +21,14 @@ from ordinalq.tables.predict import find_group
 class LabelPlan(NamedTuple):
     """Numbers of rows to label in each group.
 
-    `read` contains the groups as in the file, to find their rows again. `spread` is the effect of labels that are
-    distributed over all groups. It is None if the method has no model of groups.
+    `read` contains the groups in the order of the file, and `place` the position in it of each group key of the file,
+    to find their rows again. `spread` is the effect of labels that are distributed over all groups. It is None if the
+    method has no model of groups.
     """
 
     needed: LabelsNeeded
     read: LabelsNeeded
+    place: Mapping[Any, int]
     by: By | None
     labels: str | None
     spread: SpreadLabels | None = None
@@ -41,6 +44,7 @@ def plan_labels(
     quantity: Any = "mean",
     level: float = 0.95,
     options: IntervalOptions | None = None,
+    tidy_groups: bool = False,
     **how: Any,
 ) -> LabelPlan:
     """Return how many rows of a table, or of each group of its rows, to label.
@@ -49,7 +53,7 @@ def plan_labels(
     :func:`ordinalq.inference.label_plan.labels_needed`.
     """
     groups = Grouping(by, file.format)
-    summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)
+    summary, place = _read(Reading(model, groups, labels, with_gaps=True), file, tidy_groups, **how)
     quantifier = fitted_quantifier(model)
     how_wide: dict[str, Any] = {"quantity": quantity, "level": level, "options": options}
     read = labels_needed(quantifier, summary, width, **how_wide)
@@ -57,7 +61,16 @@ def plan_labels(
     if quantifier.traits.has_group_model and len(summary) > 1:
         spread = spread_labels(quantifier, summary, width, **how_wide)
     assert summary.keys is not None
-    return LabelPlan(read.take(*groups.order(summary.keys)), read, by, labels, spread)
+    return LabelPlan(read.take(*groups.order(summary.keys)), read, place, by, labels, spread)
+
+
+def _read(reading: Reading, file: Table, tidy_groups: bool, **how: Any) -> tuple[Summary, dict[Any, int]]:
+    """Return the summary of a table, and the place of each key of the file."""
+    summary = read_summary(reading, file, **how)
+    assert summary.keys is not None
+    rows, kept = merge_spellings(summary.keys, summary.n_items, tidy_groups)
+    place = dict(zip(summary.keys.tolist(), rows.tolist(), strict=True))
+    return (summary if len(kept) == len(rows) else summary.regrouped(rows, summary.keys[kept])), place
 
 
 class DrawnRows(NamedTuple):
@@ -86,6 +99,7 @@ def draw_rows(
     level: float = 0.95,
     options: IntervalOptions | None = None,
     random_state: int = 0,
+    tidy_groups: bool = False,
     **how: Any,
 ) -> DrawnRows:
     """Draw exactly `n_rows` rows to label at random.
@@ -96,10 +110,10 @@ def draw_rows(
     """
     n_rows = check_integer("n_rows", n_rows, minimum=1)
     groups = Grouping(by, file.format)
-    summary = read_summary(Reading(model, groups, labels, with_gaps=True), file, **how)
+    summary, place = _read(Reading(model, groups, labels, with_gaps=True), file, tidy_groups, **how)
     assert summary.keys is not None
     quantifier = fitted_quantifier(model)
-    codes, free = _groups_of_rows(file, summary.keys, by, labels)
+    codes, free = _groups_of_rows(file, place, by, labels)
     if group is not None:
         order, shown = groups.order(summary.keys)
         found = find_group(shown, group)
@@ -123,8 +137,7 @@ def rows_to_label(file: Table, plan: LabelPlan, target: str | None = None, rando
     Parquet) of the file, and one with the name of the file, if there are several. A column `target` for the labels is
     added, empty, if the table lacks it.
     """
-    assert plan.read.keys is not None
-    codes, free = _groups_of_rows(file, plan.read.keys, plan.by, plan.labels)
+    codes, free = _groups_of_rows(file, plan.place, plan.by, plan.labels)
     chosen = np.zeros(len(codes), dtype=bool)
     chosen[drawn_items(plan.read.labels, codes, free, check_random_state(random_state))] = True
     return _rows(file, chosen, target)
@@ -150,12 +163,11 @@ def _rows(file: Table, chosen: Mask, target: str | None) -> pd.DataFrame:
     return rows.reset_index(drop=True)
 
 
-def _groups_of_rows(file: Table, keys: Keys, by: By | None, labels: str | None) -> tuple[Index, Mask]:
+def _groups_of_rows(file: Table, place: Mapping[Any, int], by: By | None, labels: str | None) -> tuple[Index, Mask]:
     """Return the group of each row, (N,), and whether it has no label, (N,).
 
-    The group is a position in the keys.
+    The group is the place of its key.
     """
-    position = {key: row for row, key in enumerate(keys.tolist())}
     groups = Grouping(by, file.format)
     columns = list(dict.fromkeys([*groups.names, *filter(None, [labels])]))
     codes, free = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=bool)]
@@ -163,7 +175,7 @@ def _groups_of_rows(file: Table, keys: Keys, by: By | None, labels: str | None) 
         code = np.zeros(len(frame), dtype=np.intp)
         samples = groups.samples(frame)
         assert samples.keys is not None
-        code[samples.items] = np.repeat([position[key] for key in samples.keys.tolist()], samples.sizes)
+        code[samples.items] = np.repeat([place[key] for key in samples.keys.tolist()], samples.sizes)
         codes.append(code)
         words = [None] * len(frame) if labels is None else as_words(frame[labels])
         free.append(np.array([is_missing(word) for word in words], dtype=bool))

@@ -118,6 +118,10 @@ class TypedColumns(TransformerMixin, BaseEstimator):
 
 # Column of the labels next to text, which no other column is named.
 LABEL = "\0label"
+# Steps of the encoder for words begin with this.
+WORDS = "words of "
+# A warning is issued if a larger part of the rows has no known word.
+MOST_UNREAD = 0.2
 # Stands in no word: what words are made of is letters and figures, and pairs have a blank between them.
 BETWEEN = "\n"
 # The default pattern of the base class, and one that finds the same words in half the time.
@@ -283,7 +287,7 @@ def unfitted_encoder(frame: pd.DataFrame, kinds: Mapping[str, str], *, with_char
             max_features=MAX_TERMS,
             dtype=np.float32,
         )
-        steps.append((f"words of {name}", vectorizer, name))
+        steps.append((f"{WORDS}{name}", vectorizer, name))
         if with_characters:
             characters = clone(vectorizer).set_params(analyzer="char_wb", ngram_range=CHARACTERS)
             steps.append((f"characters of {name}", characters, name))
@@ -1021,7 +1025,8 @@ def _summary(
         sample_weight = cells.weights(as_pandas(frame), sample_weight)
     if isinstance(label_inclusion, str):
         label_inclusion = cells.probabilities(as_pandas(frame), label_inclusion)
-    S = model.scores(frame)
+    S, n_unread = scores_of(model, frame)
+    warn_of_unread(model, n_unread, len(S))
     samples = Samples.whole(len(S)) if by is None else Samples.from_groups(groups, missing=True)
     if samples.n_items != len(S):
         raise ValueError(f"by must have one value per row, {len(S)}, got {samples.n_items}.")
@@ -1098,9 +1103,32 @@ def needed_columns(model: Any) -> dict[str, str]:
     return dict.fromkeys(names, "number")
 
 
-def scores_of(model: Any, frame: pd.DataFrame) -> Floats:
-    """Return the class scores or features of a frame (N, ...) for a model."""
+def scores_of(model: Any, frame: pd.DataFrame) -> tuple[Floats, int]:
+    """Return class scores or features (N, ...), and the number of unread rows.
+
+    Unread rows are those in which no text column has a word that the model knows. Models without text have none.
+    """
     if isinstance(model, TableModel):
-        return model.scores(frame)
+        X = model.encode(frame)
+        return np.asarray(model.fitted().scores(X), dtype=np.float64), _n_unread(model, X)
     # Fitted on numbers, as quantifiers without a table are.
-    return np.asarray(model.scores(typed(frame, needed_columns(model))), dtype=np.float64)
+    return np.asarray(model.scores(typed(frame, needed_columns(model))), dtype=np.float64), 0
+
+
+def _n_unread(model: TableModel, X: Any) -> int:
+    """Return the number of rows of X (N, d) without a word that the model knows."""
+    places = [at for name, at in model.encoder_.output_indices_.items() if name.startswith(WORDS)]
+    return int((sum(X[:, at].getnnz(axis=1) for at in places) == 0).sum()) if places else 0
+
+
+def warn_of_unread(model: Any, n_unread: int, n_rows: int) -> None:
+    """Warn if many rows have no word that the model knows."""
+    if n_unread <= MOST_UNREAD * n_rows:
+        return
+    names = [repr(name) for name, kind in needed_columns(model).items() if kind == "text"]
+    warnings.warn(
+        f"{n_unread:,} of {n_rows:,} rows have no word of the training texts in {' and '.join(names)}, so their "
+        "estimates are not based on text. Check that the columns contain the same kind of text, in the same language.",
+        UserWarning,
+        stacklevel=3,
+    )

@@ -56,12 +56,13 @@ class ColumnPreview(NamedTuple):
 class TablePreview(NamedTuple):
     """First rows of a table as text, its columns, and its number of rows.
 
-    The number is None if only the first rows were read.
+    The number is None if only the first rows were read. `sheets` are the names of the sheets of a workbook.
     """
 
     columns: tuple[ColumnPreview, ...]
     rows: tuple[tuple[str, ...], ...]
     n_rows: int | None
+    sheets: tuple[str, ...] = ()
 
     def column(self, name: str) -> ColumnPreview | None:
         """Return a column by its name."""
@@ -104,7 +105,7 @@ def preview_table(file: Table, *, whole: bool = False) -> TablePreview:
         if not whole:
             break
     columns = tuple(_column(name, kinds[name], counters[name])._replace(reason=reasons[name]) for name in names)
-    return TablePreview(columns, rows, n_rows if whole else None)
+    return TablePreview(columns, rows, n_rows if whole else None, tuple(file.files[0].sheets()))
 
 
 def _kind(frame: Any, name: str) -> str:
