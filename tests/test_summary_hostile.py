@@ -85,6 +85,16 @@ def test_damaged_summaries_are_read_or_rejected(name, tmp_path, rng):
     assert refused > 150
 
 
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [("n_items", np.full(3, 2**64 - 1, dtype=np.uint64)), ("exponent", np.array(1e308)), ("exponent", np.array(2.5))],
+)
+def test_summaries_whose_integers_have_another_type_are_refused(name, array, tmp_path):
+    path = tmp_path / "summary.npz"
+    np.savez(path, **{**saved("PACC", path), name: array})
+    assert loaded(path) == f"{path}: {REFUSED}"
+
+
 def bombs(arrays):
     """Yield names and files that are small, but would be large in memory."""
     stream = io.BytesIO()

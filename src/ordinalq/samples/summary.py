@@ -408,7 +408,9 @@ class Summary:
             totals = {name[6:]: array for name, array in arrays.items() if name.startswith("total ")}
             items = [_scored(arrays, i) for i in range(sum(name.startswith("S ") for name in arrays))]
             keys = _from_bytes(arrays["keys"]) if "keys" in arrays else None
-            summary = cls(arrays["n_items"], totals, tuple(items), keys, int(arrays.get("exponent", 0)))
+            exponent = arrays.get("exponent", np.array(0))
+            _require(exponent.dtype.kind == "i" and exponent.ndim == 0)
+            summary = cls(arrays["n_items"], totals, tuple(items), keys, int(exponent))
             summary.check()
         except (FileNotFoundError, PermissionError, IsADirectoryError, ImportError):
             raise
@@ -419,7 +421,7 @@ class Summary:
     def check(self) -> None:
         """Raise ValueError if arrays do not fit together, as those of a damaged file."""
         B = len(self)
-        _require(self.n_items.shape == (B,) and self.n_items.dtype.kind in "iu" and (self.n_items >= 0).all())
+        _require(self.n_items.shape == (B,) and self.n_items.dtype.kind == "i" and (self.n_items >= 0).all())
         _require({"weight", "weight2"} <= self.totals.keys() or not self.items)
         for name, total in self.totals.items():
             _require(total.dtype == np.float64 and total.ndim >= 1 and len(total) == B)
