@@ -80,6 +80,11 @@ def test_a_problem_that_is_lost_in_rounding_is_flagged(hostile):
     assert hostile.judge(3142, 2).flagged
 
 
+def test_a_penalty_that_is_lost_next_to_a_long_column_at_a_kink_is_flagged(hostile):
+    # Many p fit exactly. Those with a smaller penalty of 1e-6 are only reached by moves that the long column balances.
+    assert hostile.judge(19612, 54).flagged
+
+
 def test_the_certificates_notice_answers_that_are_not_optimal(hostile):
     noticed = 0
     for i in range(40):

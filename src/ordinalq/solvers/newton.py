@@ -26,19 +26,36 @@ MIN_CURVATURE = 1e-14
 MIN_BENT_CURVATURE = 1e-9
 
 
-def lowest_nearby(values: Callable[[Floats, Index], Floats], P: Floats, rows: Index) -> Floats:
+def lowest_nearby(values: Callable[[Floats, Index], Floats], P: Floats, rows: Index, H: Floats | None = None) -> Floats:
     """Return the points of least value on the lines from P (B, n) to each class.
 
-    Steps of many sizes are tried.
+    Steps of many sizes are tried. With curvatures H (B, n, n), each step is also tried with a correction in the class
+    of the largest curvature.
     """
     best, lowest = P.copy(), values(P, rows)
     for corner in np.eye(P.shape[1]):
         for step in NEARBY:
-            tried = P + step * (corner - P)
-            value = values(tried, rows)
-            lower = value < lowest
-            best[lower], lowest[lower] = tried[lower], value[lower]
+            straight = P + step * (corner - P)
+            for tried in (straight,) if H is None else (straight, _corrected(straight, P, H)):
+                value = values(tried, rows)
+                lower = value < lowest
+                best[lower], lowest[lower] = tried[lower], value[lower]
     return best
+
+
+def _corrected(X: Floats, P: Floats, H: Floats) -> Floats:
+    """Return X (B, n) with the least second-order change from P by moving one class.
+
+    It is the class with the largest curvature in H. The others share what it takes or gives.
+    """
+    b = np.arange(len(P))
+    k = np.einsum("bii->bi", H).argmax(axis=1)
+    change = np.einsum("bi,bi->b", H[b, k], X - P) / H[b, k, k]
+    mass = np.clip(X[b, k] - change, 0.0, 1.0)
+    rest = np.maximum(1 - X[b, k], np.finfo(float).tiny)
+    found = X * ((1 - mass) / rest)[:, None]
+    found[b, k] = mass
+    return np.asarray(found)
 
 
 def largest_curvature(H: Floats) -> Floats:
@@ -227,6 +244,9 @@ LARGEST = 1e16
 STEEPEST, TAKEN_BACK = 1e12, 1e-3
 # Of two minima the second must be lower by this to count as better.
 LOWER = 1e-12
+# A column of M is long if its curvature is this many times that of the typical class. Near a kink, a gradient that is
+# small next to this column has little information on the value.
+LONG_COLUMN = 1e8
 # Steps towards each class at which values are compared if no model of the objective can be trusted.
 NEARBY = 10.0 ** -np.arange(1, 17)
 
@@ -400,6 +420,7 @@ class _Run:
         # is tiny, it has little information on the value.
         self.roughly = tol >= STAGE_TOL
         self.stiff = np.zeros(B, dtype=bool)
+        self.has_long_column = np.zeros(B, dtype=bool)
         if penalty is not None:
             # tau (C p - c), which stiff samples know better than from p itself
             self.r = penalty.tau * (row_product(P, penalty.C.T) - penalty.c)
@@ -457,10 +478,12 @@ class _Run:
             converged = (self.kkt <= self.tol) | ((self.polished > 0) & (self.kkt <= ROUNDED_OFF))
             # A column of M that is thousands of times as long as the others has so steep a slope that a mass of 1e-15
             # is missing. The second-order model cannot show such a gain next to the curvature, values do.
-            doubtful = np.flatnonzero((self.state == State.STUCK) & (self.polished > 0) & ~converged)
-            if len(doubtful):
-                nearby = self._values(lowest_nearby(self._values, self.P[doubtful], doubtful), doubtful)
-                converged[doubtful] = self.value[doubtful] - nearby <= self._allowed(doubtful)
+            is_doubtful = self.has_long_column | ((self.state == State.STUCK) & ~converged)
+            rows = np.flatnonzero(is_doubtful & (self.polished > 0) & (self.kkt > self.tol))
+            if len(rows):
+                H = self._derivatives(rows, first=False).hessian
+                nearby = self._values(lowest_nearby(self._values, self.P[rows], rows, H), rows)
+                converged[rows] = self.value[rows] - nearby <= self._allowed(rows)
             return np.asarray(converged)
         confirmed = self.expected_gain <= self._allowed()
         # The gradient of a stiff penalty is large where p has its last digit.
@@ -476,6 +499,9 @@ class _Run:
             rows = open_[steep]
             self.P[rows] += TAKEN_BACK * (self.before[rows] - self.P[rows])
             at = self.objective.derivatives(self.P[open_], open_)
+        if first and not self.objective.convex:
+            H = at.hessian
+            self.has_long_column[open_] = largest_curvature(H) > LONG_COLUMN * typical_curvature(H)
         if self.penalty is None:
             return at
         tau, C, c = self.penalty
