@@ -35,6 +35,8 @@ SHEET = re.compile(rb"<(?:[^\s<>/]+:)?sheetData\b")
 # The table of texts that cells of Excel refer to by number has these elements.
 SHARED = re.compile(rb"<(?:[^\s<>/]+:)?si\b")
 LONGEST_TAG = 256
+# Types of cells of Excel with a text, or with the number of one.
+TEXTS = {"s", "str", "inlineStr"}
 # The place of a cell in a sheet of Excel, or the number of a row.
 PLACE = re.compile(r"([A-Za-z]*)([0-9]*)")
 # Cells of a sheet of OpenDocument.
@@ -265,11 +267,11 @@ def _size_of_sheet(chunks: Iterator[bytes], lengths: Sequence[int]) -> tuple[int
             row, column = at[0] or row, at[1] or column + 1
             n_rows, n_columns = max(n_rows, row), max(n_columns, column)
             kind_of_cell, has_formula = attributes.get("t", ""), False
-            parser.CharacterDataHandler = text if kind_of_cell in {"s", "str", "inlineStr"} else None
+            parser.CharacterDataHandler = text if kind_of_cell in TEXTS else None
         elif kind == "row":
             row, column = _place(attributes.get("r", ""))[0] or row + 1, 0
         # A result that is a text may be empty.
-        elif kind == "f" and kind_of_cell != "str" and not has_formula:
+        elif kind == "f" and kind_of_cell not in TEXTS and not has_formula:
             has_formula = True
             n_formulas += 1
         elif kind == "v" and has_formula:
@@ -282,12 +284,17 @@ def _size_of_sheet(chunks: Iterator[bytes], lengths: Sequence[int]) -> tuple[int
         elif len(word) < LONGEST_TAG and word.strip().isdecimal() and int(word) < len(lengths):
             n_characters += lengths[int(word)]
 
+    # The handler must not be changed in a call of it: that would empty the buffer by another call, without end.
     def result(_text: str) -> None:
-        nonlocal n_results
-        n_results += 1
-        parser.CharacterDataHandler = None
+        nonlocal n_results, has_formula
+        n_results += has_formula
+        has_formula = False
 
-    parser.StartElementHandler = start
+    def end(element: str) -> None:
+        if element.rpartition(":")[2] == "v":
+            parser.CharacterDataHandler = None
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
     _parse(chunks, parser)
     return n_rows, n_columns, n_characters, n_formulas - n_results
 
