@@ -26,7 +26,7 @@ logger = logging.getLogger("ordinalq")
 # Largest file that is read, unpacked, and most cells of the rectangle of a sheet, which takes 40 bytes each.
 MAX_UNPACKED = 1 << 30
 MAX_CELLS = 50_000_000
-# Most characters in all cells, each text as often as cells have it.
+# Most characters in all cells of all sheets, each text as often as cells have it.
 MAX_TEXT = 1 << 28
 
 CHUNK = 1 << 22
@@ -141,16 +141,15 @@ def _cells(book: Any, name: str, sheet: str | None) -> tuple[list[list[Any]], in
     if sheet is not None and sheet not in book.sheet_names:
         there = nearest(sheet, book.sheet_names) or f"; there are {first_of(book.sheet_names)}."
         raise ValueError(f"{name}: has no sheet {sheet!r}{there}")
-    filled = [found for one in book.sheet_names if (found := book.get_sheet_by_name(one)).height]
-    if sheet is None and len(filled) > 1:
-        logger.warning(
-            "%s: sheet %r is read; sheet='NAME' reads another of %s",
-            name,
-            filled[0].name,
-            first_of([one.name for one in filled]),
-        )
-    chosen = book.get_sheet_by_name(sheet) if sheet is not None else next(iter(filled), None)
-    sheets = [one.name for one in filled]
+    chosen, sheets = None, []
+    for one in book.sheet_names:  # only the chosen one stays in memory
+        found = book.get_sheet_by_name(one)
+        if found.height:
+            sheets.append(one)
+        if chosen is None and (found.height if sheet is None else one == sheet):
+            chosen = found
+    if sheet is None and len(sheets) > 1:
+        logger.warning("%s: sheet %r is read; sheet='NAME' reads another of %s", name, sheets[0], first_of(sheets))
     if chosen is None or chosen.start is None:
         return [], 1, sheets
     row, column = chosen.start
@@ -182,6 +181,7 @@ def _check_size(path: Path, name: str) -> None:
         others = [one for one in members if not _has(SHEET, _chunks(archive, one))]
         tables = [_lengths(_chunks(archive, one)) for one in others if _has(SHARED, _chunks(archive, one))]
         lengths = [max(each) for each in zip_longest(*tables, fillvalue=0)]
+        total = 0
         for member in members:
             if member.filename == "content.xml":
                 n_rows, n_columns, n_characters = _size_of_content(_chunks(archive, member))
@@ -200,9 +200,10 @@ def _check_size(path: Path, name: str) -> None:
             if n_rows * n_columns > MAX_CELLS:
                 size = f"{n_rows:,} rows and {n_columns:,} columns"
                 raise ValueError(f"{name}: expected at most {MAX_CELLS:,} cells in a sheet, got {size}. {ADVICE}")
-            if n_characters > MAX_TEXT:
+            total += n_characters
+            if total > MAX_TEXT:
                 raise ValueError(
-                    f"{name}: expected at most {MAX_TEXT:,} characters in a sheet, got {n_characters:,}. {ADVICE}"
+                    f"{name}: expected at most {MAX_TEXT:,} characters in all sheets, got {total:,} or more. {ADVICE}"
                 )
 
 
