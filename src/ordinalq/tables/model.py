@@ -1130,5 +1130,5 @@ def warn_of_unread(model: Any, n_unread: int, n_rows: int) -> None:
         f"{n_unread:,} of {n_rows:,} rows have no word of the training texts in {' and '.join(names)}, so their "
         "estimates are not based on text. Check that the columns contain the same kind of text, in the same language.",
         UserWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
