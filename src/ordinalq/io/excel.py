@@ -250,10 +250,11 @@ def _lengths(chunks: Iterator[bytes]) -> list[int]:
 
 
 def _size_of_sheet(chunks: Iterator[bytes], lengths: Sequence[int]) -> tuple[int, int, int, int]:
-    """Return rows, columns, characters and formulas without a result of an Excel sheet.
+    """Return the size of an Excel sheet: rows, columns, characters, formulas.
 
-    Rows and columns are those of the rectangle that contains all cells. Rows and cells without a position follow the
-    one before. Cells of type "s" have the number of a text, whose length is in `lengths`.
+    Formulas are those without a stored result. Rows and columns are those of the rectangle that contains all cells.
+    Rows and cells without a position follow the one before. Cells of type "s" have the number of a text, whose length
+    is in `lengths`.
     """
     row = column = n_rows = n_columns = n_characters = n_formulas = n_results = 0
     kind_of_cell, has_formula = "", False
@@ -325,7 +326,7 @@ def _number(letters: str) -> int:
 
 
 def _size_of_content(chunks: Iterator[bytes]) -> tuple[int, int, int]:
-    """Return rows and columns of a rectangle with the cells of all sheets, and characters.
+    """Return rows, columns and characters of a rectangle with all cells.
 
     The sheets are those of an OpenDocument file. A row, a cell or a space can have a repeat count. Empty rows and cells
     at the end do not count.

@@ -147,7 +147,7 @@ class State(NamedTuple):
 
 
 def _ridge(H: Floats) -> Floats:
-    """Return small diagonal matrices above the rounding errors of Hessians H (B, n, n)."""
+    """Return diagonals above the rounding errors of Hessians H (B, n, n)."""
     least = H.shape[1] * np.finfo(float).eps * np.abs(H).max(axis=(1, 2))
     return np.asarray(np.maximum(RIDGE, least)[:, None, None] * np.eye(H.shape[1]))
 
