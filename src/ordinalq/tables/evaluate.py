@@ -253,7 +253,7 @@ def scored_samples(
     target = target or (model.target_ if isinstance(model, TableModel) else None)
     if by is None and (weight is not None or tidy_groups):
         given = "tidy_groups" if weight is None else "weight"
-        raise ValueError(f"{given} needs groups. Pass their columns as by=COLUMNS.")
+        raise ValueError(f"{given} needs groups. Pass by=COLUMNS.")
     if by is not None:
         warn_of_weights(model, weight)
     elif (known := getattr(model, "weight_", None)) is not None:
