@@ -222,6 +222,21 @@ def open_document(cell, n_rows=1):
 
 LONG = "x" * 30_000
 ROWS = "".join(f'<row r="{i}"><c r="A{i}" t="s"><v>0</v></c></row>' for i in range(10, 20_000))
+
+
+def many_sheets():
+    """Return an Excel file of sheets with less text each than is too much."""
+    import xlsxwriter
+
+    stream = io.BytesIO()
+    with xlsxwriter.Workbook(stream) as book:
+        for _ in range(20):
+            sheet = book.add_worksheet()
+            for row in range(2000):
+                sheet.write_string(row, 0, LONG)
+    return stream.getvalue()
+
+
 BOMBS = {
     "one text in many cells.xlsx": lambda: workbook(
         sharedStrings=lambda text: text.replace("<t>price", f"<t>{LONG}"),
@@ -233,6 +248,11 @@ BOMBS = {
             f'<row r="9"><c r="A9" t="inlineStr"><is><t>{"x" * 300_000_000}</t></is></c></row></sheetData>',
         )
     ),
+    "one text in many cells with a formula.xlsx": lambda: workbook(
+        sharedStrings=lambda text: text.replace("<t>price", f"<t>{LONG}"),
+        sheet1=lambda text: text.replace("</sheetData>", f"{ROWS.replace('<v>', '<f>1</f><v>')}</sheetData>"),
+    ),
+    "one text in many cells of many sheets.xlsx": many_sheets,
     "many spaces.ods": lambda: open_document('<text:s text:c="2000000000"/>'),
     "one text in many rows.ods": lambda: open_document(LONG, 60_000),
 }
@@ -244,7 +264,7 @@ def test_a_small_sheet_with_much_text_is_refused_before_it_is_read(name, model, 
     path.write_bytes(BOMBS[name]())
     assert path.stat().st_size < 1_000_000
     line = ends_with_one_clear_line(name, ["predict", str(model), str(path)], 2, 300)
-    assert "expected at most 268,435,456 characters in a sheet, got " in line
+    assert "expected at most 268,435,456 characters in all sheets, got " in line
 
 
 @pytest.mark.parametrize("content", [workbook, lambda: open_document("1.5")])

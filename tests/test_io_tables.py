@@ -483,6 +483,20 @@ def test_formulas_without_a_stored_result_are_counted(tmp_path, caplog):
     assert "u.xlsx: 2 formulas have no stored result" in caplog.text
 
 
+def test_results_of_formulas_are_read(tmp_path, caplog):
+    import xlsxwriter
+
+    path = tmp_path / "t.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet()
+        sheet.write_string(0, 0, "stars")
+        for row in range(1, 4):
+            sheet.write_formula(row, 0, f"=1+{row}", None, 1 + row)
+        sheet.write_formula(4, 0, '="a"', None, "a")
+    assert as_words(open_table(path).read()["stars"]) == ["2", "3", "4", "a"]
+    assert "formulas" not in caplog.text
+
+
 def test_a_damaged_sheet_is_rejected(tmp_path):
     path, changed = sheets(tmp_path / "t.xlsx", Data={(0, 0): "stars"}), tmp_path / "u.xlsx"
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:

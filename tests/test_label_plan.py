@@ -172,7 +172,7 @@ def run(*words):
 def test_help_of_plan_leaves_out_options_that_it_rejects():
     commands = typer.main.get_command(app).commands
     hidden = {one.opts[0] for one in commands["plan"].params if getattr(one, "hidden", False)}
-    assert hidden == {"--tidy-groups", "--label-inclusion", "--drift", "--weight", "--weight-type"}
+    assert hidden == {"--label-inclusion", "--drift", "--weight", "--weight-type"}
     assert not any(getattr(one, "hidden", False) for one in commands["predict"].params)
 
 

@@ -542,12 +542,13 @@ def test_bias_has_a_box_for_every_class_and_method(rng):
 FEW = oq.inference.IntervalOptions(n_replicates=20)
 
 
-def test_groups_with_a_doubtful_or_bad_fit_are_marked_in_every_plot(rng):
+@pytest.mark.parametrize("fits", [("bad", "doubtful"), ("unlike the training groups",) * 2])
+def test_groups_whose_fit_is_not_good_are_marked_in_every_plot(fits, rng):
     y = np.repeat([1, 2, 3], 60)
     q = oq.PACC().fit(y[:, None] + rng.normal(size=(180, 2)), y)
     groups = np.repeat(["2021", "2022", "2023"], 40)
     found = q.predict_groups(rng.normal(2, 1, size=(120, 2)), groups, level=0.9, options=FEW)
-    found = replace(found, fit=np.array(["good", "bad", "doubtful"]))
+    found = replace(found, fit=np.array(["good", *fits]))
     axes = found.plot()
     assert [ax.get_title(loc="left").startswith("! ") for ax in axes] == [False, True, True]
     assert distributions.WARNING in axes[0].figure.get_supxlabel()

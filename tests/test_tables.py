@@ -511,6 +511,20 @@ def test_groups_that_differ_in_case_and_blanks_are_counted_and_merged_on_request
     assert {one["group"].casefold() for one in found} <= {"north pole", "north  pole", "south", "west"}
 
 
+def test_rows_without_text_are_expected_as_in_training(rng):
+    def table(n_empty):
+        moved = moods(rng)[["mood"]]
+        return moved.assign(text=np.where(np.arange(len(moved)) < n_empty, "", "a " + moved["mood"] + " word"))
+
+    model = oq.TableModel(oq.PACC(), text=["text"]).fit(table(300), "mood")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(table(450))
+    with pytest.warns(UserWarning, match="550 of 1,000 rows have no word of the training texts") as caught:
+        model.predict(table(550))
+    assert [one.filename for one in caught] == [__file__]
+
+
 def test_a_misspelt_label_is_answered_by_the_class(rng, tmp_path, capsys):
     frame, path = moods(rng), tmp_path / "m.oq"
     oq.TableModel(oq.PACC()).fit(frame, "mood").save(path)

@@ -26,7 +26,7 @@ logger = logging.getLogger("ordinalq")
 # Largest file that is read, unpacked, and most cells of the rectangle of a sheet, which takes 40 bytes each.
 MAX_UNPACKED = 1 << 30
 MAX_CELLS = 50_000_000
-# Most characters in all cells, each text as often as cells have it.
+# Most characters in all cells of all sheets, each text as often as cells have it.
 MAX_TEXT = 1 << 28
 
 CHUNK = 1 << 22
@@ -35,6 +35,8 @@ SHEET = re.compile(rb"<(?:[^\s<>/]+:)?sheetData\b")
 # The table of texts that cells of Excel refer to by number has these elements.
 SHARED = re.compile(rb"<(?:[^\s<>/]+:)?si\b")
 LONGEST_TAG = 256
+# Types of cells of Excel with a text, or with the number of one.
+TEXTS = {"s", "str", "inlineStr"}
 # The place of a cell in a sheet of Excel, or the number of a row.
 PLACE = re.compile(r"([A-Za-z]*)([0-9]*)")
 # Cells of a sheet of OpenDocument.
@@ -139,16 +141,15 @@ def _cells(book: Any, name: str, sheet: str | None) -> tuple[list[list[Any]], in
     if sheet is not None and sheet not in book.sheet_names:
         there = nearest(sheet, book.sheet_names) or f"; there are {first_of(book.sheet_names)}."
         raise ValueError(f"{name}: has no sheet {sheet!r}{there}")
-    filled = [found for one in book.sheet_names if (found := book.get_sheet_by_name(one)).height]
-    if sheet is None and len(filled) > 1:
-        logger.warning(
-            "%s: sheet %r is read; sheet='NAME' reads another of %s",
-            name,
-            filled[0].name,
-            first_of([one.name for one in filled]),
-        )
-    chosen = book.get_sheet_by_name(sheet) if sheet is not None else next(iter(filled), None)
-    sheets = [one.name for one in filled]
+    chosen, sheets = None, []
+    for one in book.sheet_names:  # only the chosen one stays in memory
+        found = book.get_sheet_by_name(one)
+        if found.height:
+            sheets.append(one)
+        if chosen is None and (found.height if sheet is None else one == sheet):
+            chosen = found
+    if sheet is None and len(sheets) > 1:
+        logger.warning("%s: sheet %r is read; sheet='NAME' reads another of %s", name, sheets[0], first_of(sheets))
     if chosen is None or chosen.start is None:
         return [], 1, sheets
     row, column = chosen.start
@@ -180,6 +181,7 @@ def _check_size(path: Path, name: str) -> None:
         others = [one for one in members if not _has(SHEET, _chunks(archive, one))]
         tables = [_lengths(_chunks(archive, one)) for one in others if _has(SHARED, _chunks(archive, one))]
         lengths = [max(each) for each in zip_longest(*tables, fillvalue=0)]
+        total = 0
         for member in members:
             if member.filename == "content.xml":
                 n_rows, n_columns, n_characters = _size_of_content(_chunks(archive, member))
@@ -198,9 +200,10 @@ def _check_size(path: Path, name: str) -> None:
             if n_rows * n_columns > MAX_CELLS:
                 size = f"{n_rows:,} rows and {n_columns:,} columns"
                 raise ValueError(f"{name}: expected at most {MAX_CELLS:,} cells in a sheet, got {size}. {ADVICE}")
-            if n_characters > MAX_TEXT:
+            total += n_characters
+            if total > MAX_TEXT:
                 raise ValueError(
-                    f"{name}: expected at most {MAX_TEXT:,} characters in a sheet, got {n_characters:,}. {ADVICE}"
+                    f"{name}: expected at most {MAX_TEXT:,} characters in all sheets, got {total:,} or more. {ADVICE}"
                 )
 
 
@@ -247,10 +250,11 @@ def _lengths(chunks: Iterator[bytes]) -> list[int]:
 
 
 def _size_of_sheet(chunks: Iterator[bytes], lengths: Sequence[int]) -> tuple[int, int, int, int]:
-    """Return rows, columns, characters and formulas without a result of an Excel sheet.
+    """Return the size of an Excel sheet: rows, columns, characters, formulas.
 
-    Rows and columns are those of the rectangle that contains all cells. Rows and cells without a position follow the
-    one before. Cells of type "s" have the number of a text, whose length is in `lengths`.
+    Formulas are those without a stored result. Rows and columns are those of the rectangle that contains all cells.
+    Rows and cells without a position follow the one before. Cells of type "s" have the number of a text, whose length
+    is in `lengths`.
     """
     row = column = n_rows = n_columns = n_characters = n_formulas = n_results = 0
     kind_of_cell, has_formula = "", False
@@ -265,11 +269,11 @@ def _size_of_sheet(chunks: Iterator[bytes], lengths: Sequence[int]) -> tuple[int
             row, column = at[0] or row, at[1] or column + 1
             n_rows, n_columns = max(n_rows, row), max(n_columns, column)
             kind_of_cell, has_formula = attributes.get("t", ""), False
-            parser.CharacterDataHandler = text if kind_of_cell in {"s", "str", "inlineStr"} else None
+            parser.CharacterDataHandler = text if kind_of_cell in TEXTS else None
         elif kind == "row":
             row, column = _place(attributes.get("r", ""))[0] or row + 1, 0
         # A result that is a text may be empty.
-        elif kind == "f" and kind_of_cell != "str" and not has_formula:
+        elif kind == "f" and kind_of_cell not in TEXTS and not has_formula:
             has_formula = True
             n_formulas += 1
         elif kind == "v" and has_formula:
@@ -282,12 +286,17 @@ def _size_of_sheet(chunks: Iterator[bytes], lengths: Sequence[int]) -> tuple[int
         elif len(word) < LONGEST_TAG and word.strip().isdecimal() and int(word) < len(lengths):
             n_characters += lengths[int(word)]
 
+    # The handler must not be changed in a call of it: that would empty the buffer by another call, without end.
     def result(_text: str) -> None:
-        nonlocal n_results
-        n_results += 1
-        parser.CharacterDataHandler = None
+        nonlocal n_results, has_formula
+        n_results += has_formula
+        has_formula = False
 
-    parser.StartElementHandler = start
+    def end(element: str) -> None:
+        if element.rpartition(":")[2] == "v":
+            parser.CharacterDataHandler = None
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
     _parse(chunks, parser)
     return n_rows, n_columns, n_characters, n_formulas - n_results
 
@@ -317,7 +326,7 @@ def _number(letters: str) -> int:
 
 
 def _size_of_content(chunks: Iterator[bytes]) -> tuple[int, int, int]:
-    """Return rows and columns of a rectangle with the cells of all sheets, and characters.
+    """Return rows, columns and characters of a rectangle with all cells.
 
     The sheets are those of an OpenDocument file. A row, a cell or a space can have a repeat count. Empty rows and cells
     at the end do not count.

@@ -11,7 +11,7 @@ from ordinalq._utils.validation import Counts, Floats, check_integer
 from ordinalq.inference.bounds import mean_class
 from ordinalq.inference.estimates import Estimates
 from ordinalq.plot import style
-from ordinalq.plot.distributions import MARK, UNLIKE, WARNING, Distributions, Values, array, distributions
+from ordinalq.plot.distributions import MARK, UNMARKED, WARNING, Distributions, Values, array, distributions
 from ordinalq.plot.style import Axes
 from ordinalq.samples.keys import Keys, named, numbered
 
@@ -129,7 +129,7 @@ def _line(ax: "Axes", x: Any, means: Floats, ends: Floats | None, look: style.Lo
 
 
 def _warn(ax: "Axes", x: Any, means: Floats, given: Distributions) -> None:
-    """Mark periods whose fit is doubtful or bad."""
+    """Mark periods whose fit is not good."""
     marked = np.flatnonzero(np.array(given.is_marked) & (np.asarray(x) >= 0))
     if len(marked):
         look: dict[str, Any] = {"marker": "X", "s": 40, "color": style.ink(), "zorder": 5}
@@ -253,14 +253,14 @@ def _cuts(found: "Comparison", ax: "Axes | None", xlabel: str) -> "Axes":
 def _pair_names(found: "Comparison", k: int) -> list[tuple[str, str]]:
     """Return the short names of the first k pairs, marked if the fit is not good."""
     names = [plain(name) for name in [*found.a.labels()[:k], *found.b.labels()[:k]]]
-    short, fit = shortened(names, NAME), [None] * (2 * k) if found.fit is None else found.fit[:k].T.ravel().tolist()
-    marked = [f"{MARK if one in UNLIKE else ''}{name}" for name, one in zip(short, fit, strict=True)]
+    short, fit = shortened(names, NAME), ["good"] * (2 * k) if found.fit is None else found.fit[:k].T.ravel().tolist()
+    marked = [f"{'' if one in UNMARKED else MARK}{name}" for name, one in zip(short, fit, strict=True)]
     return list(zip(marked[:k], marked[k:], strict=True))
 
 
 def _title(ax: "Axes", found: "Comparison", k: int, title: str) -> None:
     """Write the title, with a warning if a group of the first k pairs is marked."""
-    if found.fit is not None and np.isin(found.fit[:k], list(UNLIKE)).any():
+    if found.fit is not None and not np.isin(found.fit[:k], list(UNMARKED)).all():
         title = f"{title}\n{MARK}{WARNING}"
     style.literal([ax.set_title(title, fontsize="small", loc="left")])
 

@@ -19,9 +19,9 @@ from ordinalq.samples.labels import Scale, class_scale
 
 
 Values = npt.ArrayLike
-# Results of the fit test that are a warning; its text, and the mark of a group that has it.
-UNLIKE = {"doubtful", "bad"}
-WARNING, MARK = "fit doubtful or bad: unlike the training items", "! "
+# Results of fit tests that need no warning; the text of the warning, and the mark of a group that has another result.
+UNMARKED = {"good", "too few items"}
+WARNING, MARK = "fit not good: unlike the training items", "! "
 # The parts of Distributions that have one entry per distribution.
 OF_ROWS = ("P", "groups", "lower", "upper", "truth", "n_items", "means", "fit")
 
@@ -31,8 +31,7 @@ class Distributions:
     """B distributions ``P`` (B, n) with names of classes and groups.
 
     ``lower``, ``upper`` and ``truth`` are (B, n), ``n_items`` is (B,), ``means`` are the labels of the mean
-    class of each, ``class_values`` (n,) are those of the estimates, ``fit`` has "doubtful" or "bad" for those that are
-    unlike the training items; each of them may be None.
+    class of each, ``class_values`` (n,) and ``fit`` (B,) are those of the estimates; each of them may be None.
     """
 
     P: Floats
@@ -50,7 +49,7 @@ class Distributions:
     @property
     def is_marked(self) -> list[bool]:
         """Whether each distribution is marked with a warning, (B,)."""
-        return [False] * len(self.P) if self.fit is None else [fit in UNLIKE for fit in self.fit]
+        return [False] * len(self.P) if self.fit is None else [fit not in UNMARKED for fit in self.fit]
 
     @property
     def scale(self) -> Scale:

@@ -252,7 +252,8 @@ def scored_samples(
     """
     target = target or (model.target_ if isinstance(model, TableModel) else None)
     if by is None and (weight is not None or tidy_groups):
-        raise ValueError(f"{'tidy_groups' if weight is None else 'weight'} needs groups. Pass by='...'.")
+        given = "tidy_groups" if weight is None else "weight"
+        raise ValueError(f"{given} needs groups. Pass by=COLUMNS.")
     if by is not None:
         warn_of_weights(model, weight)
     elif (known := getattr(model, "weight_", None)) is not None:
@@ -336,7 +337,7 @@ def _drawn(
     if kind != "npp" and (counts == 0).any():
         raise ValueError(
             f"the labelled table must have items of every class for samples of all distributions, but has none of "
-            f"{classes[counts.argmin()]}; use protocol='npp', or groups with by='...'."
+            f"{classes[counts.argmin()]}; use protocol='npp', or groups with by=COLUMNS."
         )
     if kind != "npp" and counts.min() < sample_size:
         logger.info("class %s has only %d items, which repeat in samples", classes[counts.argmin()], counts.min())

@@ -120,7 +120,7 @@ class TypedColumns(TransformerMixin, BaseEstimator):
 LABEL = "\0label"
 # Steps of the encoder for words begin with this.
 WORDS = "words of "
-# A warning is issued if a larger part of the rows has no known word.
+# A warning is issued if a larger part of the rows has no known word, besides the part of training rows without text.
 MOST_UNREAD = 0.2
 # Stands in no word: what words are made of is letters and figures, and pairs have a blank between them.
 BETWEEN = "\n"
@@ -1123,12 +1123,12 @@ def _n_unread(model: TableModel, X: Any) -> int:
 
 def warn_of_unread(model: Any, n_unread: int, n_rows: int) -> None:
     """Warn if many rows have no word that the model knows."""
-    if n_unread <= MOST_UNREAD * n_rows:
+    if not n_unread or n_unread <= (MOST_UNREAD + model.n_empty_ / model.n_items_) * n_rows:
         return
     names = [repr(name) for name, kind in needed_columns(model).items() if kind == "text"]
     warnings.warn(
         f"{n_unread:,} of {n_rows:,} rows have no word of the training texts in {' and '.join(names)}, so their "
         "estimates are not based on text. Check that the columns contain the same kind of text, in the same language.",
         UserWarning,
-        stacklevel=3,
+        stacklevel=4,
     )

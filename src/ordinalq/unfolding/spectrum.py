@@ -147,7 +147,7 @@ class State(NamedTuple):
 
 
 def _ridge(H: Floats) -> Floats:
-    """Return what is added to Hessians H (B, n, n): a small diagonal, above their rounding errors."""
+    """Return diagonals above the rounding errors of Hessians H (B, n, n)."""
     least = H.shape[1] * np.finfo(float).eps * np.abs(H).max(axis=(1, 2))
     return np.asarray(np.maximum(RIDGE, least)[:, None, None] * np.eye(H.shape[1]))
 
