@@ -544,8 +544,13 @@ class _Run:
         if r is not None:
             # Values cannot judge such a step. The multipliers of the penalty may still be wrong. Next to a long column
             # of M even a short step has an expected gain.
-            there = self.stiff[open_] & ((np.abs(D).max(axis=1) <= SHORTEST) | (np.abs(slope) <= noise))
-            self.P[open_[there]], self.r[open_[there]], moved[there] = X[there], r[there], True
+            short = np.abs(D).max(axis=1) <= SHORTEST
+            if self.objective.convex:
+                there = self.stiff[open_] & (short | (np.abs(slope) <= noise))
+                self.P[open_[there]] = X[there]
+            else:  # X may empty a bin that has items, where the slope has no bound
+                there = self.stiff[open_] & short
+            self.r[open_[there]], moved[there] = r[there], True
         left = np.flatnonzero((slope < 0) & ~moved)
         while len(left):
             trial = P[left] + step[left, None] * D[left]
