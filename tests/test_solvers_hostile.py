@@ -39,6 +39,7 @@ ONCE_WRONG = {
     "absolute residuals in units of a long column": (1, 9445),
     "a step of nothing where the model bends downwards": (0, 3183),
     "another kink is lower than that of a good fit": (52, 905),
+    "a kink lies next to a lower minimum": (55, 21345),
     "the sum of p has all its digits next to large curvatures": (51, 940),
     "a step that values cannot judge is taken next to a long column": (52, 6391),
     "a step without an expected gain is not a failure": (52, 16975),

@@ -214,6 +214,10 @@ class Loss(BaseEstimator, ABC):
         """
         return None
 
+    def at_kink(self, P: Floats, data: Data) -> Mask:
+        """Return which samples (B,) are at a kink at P (B, n) that may hide a minimum."""
+        return np.zeros(len(P), dtype=bool)
+
     def ambiguous(self, P: Floats, data: Data) -> Mask:
         """Return which samples (B,) may have a lower minimum than the one at P (B, n).
 
@@ -438,16 +442,26 @@ class Hellinger(Loss):
 
         These are samples with a misfit, and those at the kink of a histogram of two bins. It fits on a hyperplane, as
         in a regression of absolute residuals, so that each histogram has a kink, and another can be lower. With more
-        bins that is rare. A histogram that also fits the uniform p does not count.
+        bins that is rare.
+        """
+        if self.squared:
+            return np.zeros(len(P), dtype=bool)
+        mean, n_bins = self._distances(P, data)[3].mean(axis=1), len(data.M) / data.n_blocks
+        is_kink = (n_bins == 2) & self.at_kink(P, data)
+        # In a sample of N items that fits, h^2 of b bins has the expectation (b - 1) / (4 N).
+        misfit = MISFIT * np.sqrt((n_bins - 1) / (4 * np.maximum(data.sizes, 1)))
+        return np.asarray(is_kink | (mean > np.clip(misfit, LEAST_MISFIT, LARGEST_MISFIT)))
+
+    def at_kink(self, P: Floats, data: Data) -> Mask:
+        """Return which samples fit one histogram exactly, but others badly.
+
+        A histogram that also fits the uniform p does not count.
         """
         if self.squared:
             return np.zeros(len(P), dtype=bool)
         h, uniform = (self._distances(X, data)[3] for X in (P, np.full_like(P, 1 / P.shape[1])))
-        mean, kink, n_bins = h.mean(axis=1), AT_KINK * self.smoothing, len(data.M) / data.n_blocks
-        is_kink = ((h <= kink) & (uniform > kink)).any(axis=1) & (mean > LEAST_MISFIT) & (n_bins == 2)
-        # In a sample of N items that fits, h^2 of b bins has the expectation (b - 1) / (4 N).
-        misfit = MISFIT * np.sqrt((n_bins - 1) / (4 * np.maximum(data.sizes, 1)))
-        return np.asarray(is_kink | (mean > np.clip(misfit, LEAST_MISFIT, LARGEST_MISFIT)))
+        kink = AT_KINK * self.smoothing
+        return np.asarray(((h <= kink) & (uniform > kink)).any(axis=1) & (h.mean(axis=1) > LEAST_MISFIT))
 
     def stages(self) -> list[Loss]:
         """Return the convex squared version, then less and less rounded kinks."""

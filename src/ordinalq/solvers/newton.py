@@ -310,7 +310,6 @@ class NewtonSolver(BaseEstimator):
         # Other starts for the samples that may have several minima; the best one counts.
         hard = objective.ambiguous(solution.p)
         if not objective.convex:
-            B, n = solution.p.shape
             hard |= solution.value > objective.value(np.full((B, n), 1 / n), np.arange(B))
             if objective.stages():
                 hard |= ~solution.converged
@@ -318,9 +317,19 @@ class NewtonSolver(BaseEstimator):
             for rows, part in objective.passes(hard):
                 nearby = lowest_nearby(part.value, solution.p[rows], np.arange(len(rows)))
                 for again in _from_each(part, [nearby, *_other_starts(part, max_iter, tol)], max_iter, tol):
-                    better = again.value < solution.value[rows] - LOWER
-                    solution.put(rows[better], again.take(better))
+                    _put_better(solution, rows, again)
+        # The first stages, with rounded kinks, may have led to a kink next to a lower minimum.
+        for rows, part in objective.passes(objective.at_kink(solution.p) & ~hard):
+            again = _minimize_in_stages(part, part.stages()[-1:], np.full((len(rows), n), 1 / n), max_iter, tol)
+            move_to_uniform(part, again)
+            _put_better(solution, rows, again)
         return solution
+
+
+def _put_better(solution: Solution, rows: Index, again: Solution) -> None:
+    """Replace the `rows` of a solution whose values are lower in another one."""
+    better = again.value < solution.value[rows] - LOWER
+    solution.put(rows[better], again.take(better))
 
 
 def _other_starts(objective: Objective, max_iter: int, tol: float) -> list[Floats]:

@@ -98,6 +98,10 @@ class Objective(ABC):
         """Return which samples (B,) may have better minima than those at P (B, n)."""
         return np.zeros(self.n_samples, dtype=bool)
 
+    def at_kink(self, P: Floats) -> Mask:
+        """Return which samples (B,) are at a kink at P (B, n)."""
+        return np.zeros(self.n_samples, dtype=bool)
+
     def emphases(self) -> list["Objective"]:
         """Return easier objectives whose optima are other starts; usually none."""
         return []
@@ -203,6 +207,10 @@ class LinearObjective(Objective):
     def ambiguous(self, P: Floats) -> Mask:
         """Return for which samples the loss may have lower minima than those at P."""
         return self.loss.ambiguous(P, self.data)
+
+    def at_kink(self, P: Floats) -> Mask:
+        """Return which samples are at a kink of the loss at P."""
+        return self.loss.at_kink(P, self.data)
 
     def emphases(self) -> list[Objective]:
         """Return the objective with one part of the data after the other counted more."""
