@@ -102,6 +102,8 @@ def rehearse(name, part, profile):
         print(f"  load and draw samples: {seconds:.0f} s")
         kinds = {}
         for unit in units_of(config, material.n_classes):
+            if profile == "quick":
+                unit = replace(unit, trials=unit.trials[:3])
             scored = isinstance(unit, ScoredUnit)
             # Units of one method are as many as their trials; the last classifier is the most expensive.
             count = kinds.get(key := "all scored methods" if scored else unit.trials[0].method, (0, None))[0]
