@@ -201,7 +201,7 @@ def coded_words(column: Any) -> tuple[Index, list[str | None]]:
     because converting a value to a word is slow.
     """
     codes, values = pd.factorize(_hashable(column), use_na_sentinel=True)
-    return codes, [_word(value) for value in values]
+    return codes, [_word(value) for value in values.tolist()]
 
 
 def _hashable(column: Any) -> Any:

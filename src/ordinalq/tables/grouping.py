@@ -262,6 +262,8 @@ def periods(frame: pd.DataFrame, name: str, period: str, style: str = "") -> "pd
 
 def _are_strings(column: "pd.Series[Any]") -> bool:
     """Return whether all values are strings; a column of objects may also hold dates."""
+    if isinstance(column.dtype, pd.StringDtype):
+        return True
     return all(isinstance(value, str) for value in column.dropna().unique())
 
 
