@@ -215,7 +215,20 @@ class Loss(BaseEstimator, ABC):
         return None
 
     def at_kink(self, P: Floats, data: Data) -> Mask:
-        """Return which samples (B,) are at a kink at P (B, n) that may hide a minimum."""
+        """Return which samples (B,) are at a kink that may hide a lower minimum.
+
+        Parameters
+        ----------
+        P : ndarray (B, n)
+            Distributions, one per sample.
+        data : Data
+            Problems of B samples: q (B, d), M (d, n), background and sizes.
+
+        Returns
+        -------
+        ndarray of bool (B,)
+            Samples at a kink; none if the loss is smooth.
+        """
         return np.zeros(len(P), dtype=bool)
 
     def ambiguous(self, P: Floats, data: Data) -> Mask:
